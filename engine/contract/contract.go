@@ -1,0 +1,124 @@
+// Package contract is the language of action contracts (AC "YAML reference"):
+// parsing with diagnostics, plain language, schema and lint.
+package contract
+
+import (
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/primitive"
+)
+
+// Contract is one parsed version of an action contract. It is immutable and safe for concurrent use.
+type Contract struct {
+	ID            string
+	Version       int
+	Vendor        string
+	VendorDisplay string
+	// ActionType, OutcomeType, ClaimSource and SubjectKind have their defaults filled in.
+	ActionType    string
+	OutcomeType   string
+	ClaimSource   string
+	SubjectKind   string
+	Description   string
+	Citation      Citation
+	UnknownFields []string
+	Billing       Billing
+	// Window is the settlement window; WindowText is as the contract spells it (decision D26).
+	Window     engine.Duration
+	WindowText string
+	// SettleAtClose keeps an early PASS pending until the window closed (decision D28).
+	SettleAtClose bool
+	// Checks stand in the order of the checks table (AC "Headline rules"):
+	// preconditions, limits, aggregate_limits, forbidden_effects, reversed_by, expected_effects.
+	Checks []Check
+	// UnverifiableIf is nil when absent.
+	UnverifiableIf *Tree
+	Exclusions     []*Tree
+	// Calls are all primitive calls: first those of Checks in order, then the
+	// leaves of UnverifiableIf, then those of Exclusions.
+	Calls []primitive.Call
+	// Document is the YAML text that was parsed; Hash is the hex SHA-256 of its canonical content (decision D21).
+	Document []byte
+	Hash     string
+}
+
+// Section is a list of the action: block.
+type Section string
+
+// Sections in the order of the checks table.
+const (
+	Preconditions    Section = "preconditions"
+	Limits           Section = "limits"
+	AggregateLimits  Section = "aggregate_limits"
+	ForbiddenEffects Section = "forbidden_effects"
+	ReversedBy       Section = "reversed_by"
+	ExpectedEffects  Section = "expected_effects"
+)
+
+// Check is one entry of a section; its Call is Contract.Calls at the same index.
+type Check struct {
+	Section Section
+	Call    primitive.Call
+	// Message is the sentence an operator reads when the check fails; empty for none.
+	Message string
+}
+
+// Operator of a condition tree.
+type Operator string
+
+// Operators; Leaf is a primitive call.
+const (
+	Any  Operator = "any"
+	All  Operator = "all"
+	Not  Operator = "not"
+	Leaf Operator = "leaf"
+)
+
+// Tree is a condition tree over primitives (AC unverifiable_if, decision D19).
+type Tree struct {
+	Operator Operator
+	Children []*Tree
+	// Call is the index into Contract.Calls of a Leaf.
+	Call int
+}
+
+// Citation says where the policy comes from (AC source_citation).
+type Citation struct {
+	URL, Retrieved, Title, Notes string
+}
+
+// Billing is the envelope's billing block.
+type Billing struct {
+	// UnitPrice is a canonical decimal.
+	UnitPrice string
+	Currency  string
+}
+
+// NamedSources lists every source that the action block names, each once, in
+// order: those whose watermark settlement waits for (AC "Settlement waits for
+// evidence").
+func (c *Contract) NamedSources() []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, check := range c.Checks {
+		for _, name := range check.Call.Sources() {
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// SettlesAt is when the window of an action closes.
+func (c *Contract) SettlesAt(requestedAt engine.Instant) engine.Instant {
+	return requestedAt.Add(c.Window)
+}
+
+// Agent is who acted, for by: agent (decision D17).
+func (c *Contract) Agent(a engine.Action) string {
+	if a.AgentID != "" {
+		return a.AgentID
+	}
+	return c.Vendor
+}

@@ -1,0 +1,113 @@
+// Package diagnostic reports what is wrong in a YAML document, by place, all
+// errors at once, with what is allowed and the nearest known word (decision D20).
+package diagnostic
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Diagnostic is one error in a document.
+type Diagnostic struct {
+	File string `json:"file"`
+	// Line and Column count from 1; 0 when the place is the whole file.
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Path is where in the document, like action.limits[0].param_max.max.
+	Path string `json:"path"`
+	// Message says what is wrong, Allowed what is allowed, DidYouMean the nearest known word; the latter two may be empty.
+	Message    string `json:"message"`
+	Allowed    string `json:"allowed,omitempty"`
+	DidYouMean string `json:"did_you_mean,omitempty"`
+}
+
+// Error prints file:line:col: what is wrong; what is allowed; did you mean.
+func (d Diagnostic) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: %s", d.File, d.Line, d.Column, d.Message)
+	if d.Allowed != "" {
+		b.WriteString("; " + d.Allowed)
+	}
+	if d.DidYouMean != "" {
+		fmt.Fprintf(&b, "; did you mean %q?", d.DidYouMean)
+	}
+	return b.String()
+}
+
+// Reporter collects the diagnostics of one file. The zero Reporter has no file name.
+type Reporter struct {
+	File string
+	list []Diagnostic
+}
+
+// Report adds a diagnostic at a node; node may be nil for the whole file.
+func (r *Reporter) Report(node *yaml.Node, path string, d Diagnostic) {
+	d.File, d.Path = r.File, path
+	if node != nil {
+		d.Line, d.Column = node.Line, node.Column
+	}
+	r.list = append(r.list, d)
+}
+
+// Errorf adds a diagnostic with a message only.
+func (r *Reporter) Errorf(node *yaml.Node, path, format string, args ...any) {
+	r.Report(node, path, Diagnostic{Message: fmt.Sprintf(format, args...)})
+}
+
+// Count is how many diagnostics were reported so far.
+func (r *Reporter) Count() int { return len(r.list) }
+
+// Diagnostics are the reports in the order of the file.
+func (r *Reporter) Diagnostics() []Diagnostic {
+	sorted := slices.Clone(r.list)
+	slices.SortStableFunc(sorted, func(a, b Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return sorted
+}
+
+// Err joins all diagnostics, in the order of the file; nil when there are none.
+func (r *Reporter) Err() error {
+	var all []error
+	for _, d := range r.Diagnostics() {
+		all = append(all, d)
+	}
+	return errors.Join(all...)
+}
+
+// Nearest is the known word within a third of its length in edits, or "".
+func Nearest(word string, known []string) string {
+	best, bestDistance := "", 1+len(word)/3
+	for _, candidate := range known {
+		if d := distance(word, candidate); d <= bestDistance && (best == "" || d < bestDistance) {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	previous := make([]int, len(b)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	for i := range len(a) {
+		current := make([]int, len(b)+1)
+		current[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			current[j+1] = min(previous[j+1]+1, current[j]+1, previous[j]+cost)
+		}
+		previous = current
+	}
+	return previous[len(b)]
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrFact is wrapped by every error about a fact that cannot be taken.
+var ErrFact = errors.New("invalid fact")
+
+// Fact is one event observed in a system of record about a subject (AC "Vocabulary").
+type Fact struct {
+	// RawRef is the source system's own event id, or derived (decision D36). Unique within a tenant.
+	RawRef      string
+	Source      string
+	Type        string
+	SubjectID   string
+	SubjectKind string
+	OccurredAt  Instant
+	Attributes  Object
+}
+
+// Normalize checks the fact, lowercases its identifiers (decision D6) and
+// derives RawRef where none was sent (decision D36). Errors name the field.
+func (f Fact) Normalize() (Fact, error) {
+	var err error
+	if f.Source, err = Identifier(f.Source); err != nil {
+		return Fact{}, fmt.Errorf("%w: source: %w", ErrFact, err)
+	}
+	if f.Type, err = Identifier(f.Type); err != nil {
+		return Fact{}, fmt.Errorf("%w: fact_type: %w", ErrFact, err)
+	}
+	if err := CheckOpaque("subject_id", f.SubjectID); err != nil {
+		return Fact{}, fmt.Errorf("%w: %w", ErrFact, err)
+	}
+	if f.SubjectKind == "" {
+		f.SubjectKind = "record"
+	}
+	if f.SubjectKind, err = Identifier(f.SubjectKind); err != nil {
+		return Fact{}, fmt.Errorf("%w: subject_kind: %w", ErrFact, err)
+	}
+	if f.OccurredAt < 0 || f.OccurredAt > MaxInstant {
+		return Fact{}, fmt.Errorf("%w: occurred_at: %w: outside the years 1970 to 9999", ErrFact, ErrInstant)
+	}
+	if !f.Attributes.Captured() {
+		f.Attributes = EmptyObject()
+	}
+	if f.RawRef == "" {
+		f.RawRef = f.deriveRawRef()
+	}
+	if err := CheckOpaque("raw_ref", f.RawRef); err != nil {
+		return Fact{}, fmt.Errorf("%w: %w", ErrFact, err)
+	}
+	return f, nil
+}
+
+// deriveRawRef is decision D36: the same fact over any path has the same reference.
+func (f Fact) deriveRawRef() string {
+	sum := sha256.Sum256([]byte(f.content()))
+	return "agent_api:fact:" + hex.EncodeToString(sum[:])
+}
+
+// ContentHash identifies what the fact says, for telling a duplicate from a
+// conflict (decision D8).
+func (f Fact) ContentHash() [32]byte {
+	var b strings.Builder
+	b.WriteString(f.content())
+	writeString(&b, f.SubjectKind)
+	return sha256.Sum256([]byte(b.String()))
+}
+
+// content is the canonical JSON of [source, subject_id, fact_type, occurred_at, attributes].
+func (f Fact) content() string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for _, text := range []string{f.Source, f.SubjectID, f.Type, f.OccurredAt.String()} {
+		writeString(&b, text)
+		b.WriteByte(',')
+	}
+	b.WriteString(f.Attributes.Canonical())
+	b.WriteByte(']')
+	return b.String()
+}
+
+// CompareFacts orders facts by occurred_at, then raw_ref in byte order
+// (decision D5). Earliest is the first in this order, latest the last.
+func CompareFacts(a, b Fact) int {
+	if a.OccurredAt != b.OccurredAt {
+		if a.OccurredAt < b.OccurredAt {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.RawRef, b.RawRef)
+}
+
+// Link makes two subjects one case, in both directions, one hop (decision D7).
+type Link struct {
+	SubjectID       string `json:"subject_id"`
+	LinkedSubjectID string `json:"linked_subject_id"`
+}
+
+// Check names what is wrong with a link.
+func (l Link) Check() error {
+	if err := CheckOpaque("subject_id", l.SubjectID); err != nil {
+		return err
+	}
+	return CheckOpaque("linked_subject_id", l.LinkedSubjectID)
+}

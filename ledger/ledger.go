@@ -1,0 +1,210 @@
+// Package ledger is the store of facts, actions, verdicts and what is due,
+// behind one narrow interface. The stores are ledger/sqlite and
+// ledger/postgres; ledger/ledgertest is the suite that both pass.
+//
+// Every method of Tx works on a batch with a bounded number of statements: a
+// loop that runs a query per item is a defect. Every method names one tenant,
+// except the few whose comment says that they look across tenants.
+//
+// Times are passed in; a store never reads a clock for anything that is stored.
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/contract"
+)
+
+// Errors of every store. No driver's own error leaves a store without one of
+// these or the context's in its chain.
+var (
+	// ErrNotFound: no such row in this tenant.
+	ErrNotFound = errors.New("not found")
+	// ErrUnavailable: the store cannot be reached or is busy; trying again later may work.
+	ErrUnavailable = errors.New("store unavailable")
+	// ErrReadOnly: the store cannot be written (read-only file, folder or role); trying again does not help.
+	ErrReadOnly = errors.New("store is read-only")
+	// ErrNewerSchema: the database was migrated by a newer program.
+	ErrNewerSchema = errors.New("the store's schema is newer than this program")
+	// ErrNotMigrated: the database has no schema, or an older one.
+	ErrNotMigrated = errors.New("the store is not migrated")
+	// ErrUnknownContract: no version of the contract, or not this one, was published to the store.
+	ErrUnknownContract = errors.New("unknown contract")
+	// ErrImmutable: other content stands under this contract id and version (decision D21).
+	ErrImmutable = errors.New("contract version is immutable")
+	// ErrCycle: a compensation that leads back to itself (decision D18).
+	ErrCycle = errors.New("compensation cycle")
+	// ErrLeaseLost: another verifier took the work over; nothing was stored.
+	ErrLeaseLost = errors.New("lease lost")
+)
+
+// Capabilities are the few things that stores may differ in.
+type Capabilities struct {
+	// Notifies: Wake is told by the store itself, across processes and hosts, without polling.
+	Notifies bool
+	// Dialect is the name of the SQL dialect: "postgres" or "sqlite".
+	Dialect string
+}
+
+// Ledger is one store. It is safe for concurrent use. Close it once.
+type Ledger interface {
+	// Migrate brings the schema up to date, forward only; safe from several processes at once.
+	// It fails with ErrNewerSchema on a database newer than the program.
+	Migrate(ctx context.Context) error
+	// CheckSchema fails with ErrNotMigrated or ErrNewerSchema when Migrate would have something to do or refuse.
+	CheckSchema(ctx context.Context) error
+	// View runs f in one read-only snapshot: all statements of f see the same moment.
+	View(ctx context.Context, f func(Tx) error) error
+	// Update runs f in a transaction and commits when f returns nil. On a
+	// serialization failure, a deadlock or a busy database it runs f again, a
+	// bounded number of times with jitter: f must have no effect outside Tx.
+	Update(ctx context.Context, f func(Tx) error) error
+	// Rehearse is Update in one snapshot, always rolled back (dry run).
+	Rehearse(ctx context.Context, f func(Tx) error) error
+	// Wake returns a channel that receives after due work or outbox entries may
+	// have appeared, from this process or another, until ctx ends. Signals
+	// coalesce; a missed one is possible, so callers also poll.
+	Wake(ctx context.Context) (<-chan struct{}, error)
+	Capabilities() Capabilities
+	Close() error
+}
+
+// Tx is one transaction. It must not be used after the function it was passed to returned, nor concurrently.
+type Tx interface {
+	AgentSide
+	EvidenceSide
+	Contracts
+	Verification
+	Reading
+	Keys
+}
+
+// AgentSide is what the recorder may do.
+type AgentSide interface {
+	// RecordActions upserts actions that were normalized and resolved (see
+	// Record). A new action gets everything; a known one only what AC
+	// "Idempotency" lets an update change: requested_at, params, workflow_id,
+	// agent_id, subject_id, channel, and empty trace fields. An update that
+	// would empty agent_id or session_id keeps the old value (decision D31).
+	// Actions with Verify are made due at now; a known unsettled action whose
+	// content changed is made due too. An action without agent or session is
+	// completed from recorded trace contexts in the same call (decision D31).
+	// Results stand in the order of the input. An action id that stands twice
+	// in one batch is recorded as if the later one came later.
+	RecordActions(ctx context.Context, tenant string, actions []NewAction, now engine.Instant) ([]Recorded, error)
+	// RecordTraceContexts stores agent-like spans and completes unsettled actions
+	// that lack an agent or a session: the context of the same trace whose
+	// interval contains the action's start and started last (decision D31).
+	// Completed actions are made due at now when they have been verified or are due.
+	RecordTraceContexts(ctx context.Context, tenant string, contexts []TraceContext, now engine.Instant) error
+}
+
+// EvidenceSide is what an evidence connection may do.
+type EvidenceSide interface {
+	// IngestFacts stores normalized facts, links and watermarks of one
+	// connection, idempotently (decisions D7, D8, D12): the first fact under a
+	// raw_ref stands, also within one batch. It creates the connections it
+	// meets with the batch's trust, and marks them as having delivered. In the same
+	// transaction it makes due, at now, every action that has a due row and
+	// whose subject (or linked subject) got a fact or a link (decision D16),
+	// every due action whose contract reads a source whose watermark moved, and
+	// every settled action that a fact named in reversed_by undoes.
+	IngestFacts(ctx context.Context, tenant string, batch FactBatch, now engine.Instant) (Ingested, error)
+	// SetConnection sets health, trust, override, clock skew and a forward
+	// watermark of one connection; fields that are nil stay as they are.
+	SetConnection(ctx context.Context, tenant string, setting ConnectionSetting, now engine.Instant) error
+}
+
+// Contracts are shared by all tenants.
+type Contracts interface {
+	// PublishContracts makes versions known. The same content again is no
+	// change; other content under a known id and version fails with
+	// ErrImmutable and names both hashes, and publishes nothing (decision D21).
+	PublishContracts(ctx context.Context, contracts []*contract.Contract, now engine.Instant) error
+	// ContractVersions returns the documents of the given versions; version 0
+	// means the latest. What is unknown is left out.
+	ContractVersions(ctx context.Context, refs []ContractRef) ([]ContractDocument, error)
+	// ListContracts returns the latest version of every contract, or all versions of one id, by id and version.
+	ListContracts(ctx context.Context, id string) ([]ContractDocument, error)
+}
+
+// Verification is what the verifier does.
+type Verification interface {
+	// DueTenants lists tenants that have work due at now, across tenants.
+	DueTenants(ctx context.Context, now engine.Instant, limit int) ([]string, error)
+	// NextDue is the earliest moment at which any unparked, unleased work is due, across tenants; ok is false for none.
+	NextDue(ctx context.Context) (at engine.Instant, ok bool, err error)
+	// LeaseDue leases work due at now to owner until the lease's end, oldest
+	// due first, skipping what others hold. Work whose lease ended before now is taken over.
+	LeaseDue(ctx context.Context, tenant string, lease Lease, limit int) ([]Due, error)
+	// LeaseActions leases the named actions whether or not they are due
+	// (manual verification), making a due row where there is none. What
+	// another owner holds is left out of the result.
+	LeaseActions(ctx context.Context, tenant string, lease Lease, claimIDs []string) ([]Due, error)
+	// ReleaseDue gives leases back unchanged, and removes due rows that LeaseActions made.
+	ReleaseDue(ctx context.Context, tenant string, owner string, due []Due) error
+	// Evaluate runs the SQL evaluator: one statement for the whole batch, which
+	// must be of this contract version. Results stand in no particular order;
+	// unknown claim ids are left out.
+	Evaluate(ctx context.Context, tenant string, c *contract.Contract, claimIDs []string, unavailable []string) ([]engine.Evaluation, error)
+	// Snapshot loads the actions with all that the Go evaluator needs, with a
+	// fixed number of statements for the whole batch.
+	Snapshot(ctx context.Context, tenant string, c *contract.Contract, claimIDs []string, unavailable []string) (*engine.Snapshot, error)
+	// LatestRuns returns the latest run of each action that has one, by claim id.
+	LatestRuns(ctx context.Context, tenant string, claimIDs []string) (map[string]Run, error)
+	// StoreRuns appends runs with their verdicts to the tenant's chain without
+	// gaps (decision D25), updates the actions' latest verdict, puts the events
+	// into the outbox and sets what is due next: NextCheckAt, or nothing when
+	// it is nil. Work that was woken after it was leased stays due at its new
+	// time. A run under a lease that was lost fails the whole call with
+	// ErrLeaseLost. It returns the runs with Seq, ID and chain hashes filled in, in order.
+	StoreRuns(ctx context.Context, tenant string, runs []Run) ([]Run, error)
+	// Park takes due work out of the queue with the error that stopped it, until Unpark or a new fact.
+	Park(ctx context.Context, tenant string, owner string, parked []Parked, now engine.Instant) error
+	// LeaseOutbox leases events for delivery, oldest first, across tenants.
+	LeaseOutbox(ctx context.Context, lease Lease, limit int) ([]OutboxEvent, error)
+	// CompleteOutbox removes delivered events; an event in retry stays until its RetryAt.
+	CompleteOutbox(ctx context.Context, owner string, delivered []OutboxEvent, retry []OutboxRetry) error
+}
+
+// Reading is what anybody with the right to read may ask.
+type Reading interface {
+	// Actions returns actions by reference: an action id, or the internal id. What is unknown is left out.
+	Actions(ctx context.Context, tenant string, refs []string) ([]StoredAction, error)
+	// ListActions pages through actions, newest requested_at first.
+	ListActions(ctx context.Context, tenant string, filter ActionFilter) (ActionPage, error)
+	// Runs returns all runs of an action, oldest first.
+	Runs(ctx context.Context, tenant string, claimID string) ([]Run, error)
+	// Summary counts the policy verdict of the latest run per action (AC "How the two lenses are derived").
+	Summary(ctx context.Context, tenant string, filter ActionFilter) (Summary, error)
+	// Connections lists all connections of all sources.
+	Connections(ctx context.Context, tenant string) ([]engine.Connection, error)
+	// Compensations returns the latest correcting action of each action that has one, by the corrected action's id (decision D18).
+	Compensations(ctx context.Context, tenant string, actionIDs []string) (map[string]Compensation, error)
+	// VerdictByHash looks across tenants and returns no tenant data.
+	VerdictByHash(ctx context.Context, hash [32]byte) (PublicVerdict, error)
+	// ReadChain returns up to limit verdicts with seq > after, in order.
+	ReadChain(ctx context.Context, tenant string, after int64, limit int) ([]ChainEntry, error)
+	// ChainHead is the newest sequence number and chain hash; 0 and zero bytes for an empty chain.
+	ChainHead(ctx context.Context, tenant string) (seq int64, hash [32]byte, err error)
+	// ParkedActions lists parked work, newest first.
+	ParkedActions(ctx context.Context, tenant string, limit int) ([]Parked, error)
+	// Orphans lists facts of the given types for subjects that no recorded action explains, links honoured, newest first.
+	Orphans(ctx context.Context, tenant string, filter OrphanFilter) ([]engine.Fact, error)
+	// Tenants lists tenants that own anything, across tenants.
+	Tenants(ctx context.Context) ([]string, error)
+}
+
+// Keys are the API keys (hashed at rest).
+type Keys interface {
+	CreateKey(ctx context.Context, key Key) error
+	// KeyByHash looks across tenants; ErrNotFound when there is none. Revoked and expired keys are returned as they are.
+	KeyByHash(ctx context.Context, hash [32]byte) (Key, error)
+	ListKeys(ctx context.Context, tenant string) ([]Key, error)
+	// RevokeKey fails with ErrNotFound for an unknown id.
+	RevokeKey(ctx context.Context, tenant, id string, now engine.Instant) error
+	// TouchKeys notes the last use of keys.
+	TouchKeys(ctx context.Context, uses []KeyUse) error
+}

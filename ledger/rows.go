@@ -1,0 +1,280 @@
+package ledger
+
+import (
+	"encoding/json"
+
+	"github.com/countersign-otel/countersign/engine"
+)
+
+// NewAction is an action to record, resolved against its contract.
+type NewAction struct {
+	Action engine.Action
+	// StartedNanos is the start of the action's span in OTLP nanoseconds, for
+	// finding its agent (decision D31); 0 when unknown.
+	StartedNanos int64
+	// Verify queues the first verification with the record (decision D15).
+	Verify bool
+}
+
+// Recorded says what became of one action.
+type Recorded struct {
+	ClaimID string
+	// Action is the action as it stands in the store now.
+	Action engine.Action
+	// Created is false for an action that was known.
+	Created bool
+	// Changed is true for a new action and for an update that changed something.
+	Changed bool
+}
+
+// TraceContext is an agent-like span: who acted in which interval of a trace (decision D31).
+type TraceContext struct {
+	// TraceID and SpanID are lowercase hex.
+	TraceID, SpanID      string
+	StartNanos, EndNanos int64
+	Agent, Session       string
+}
+
+// FactBatch is what one connection delivers at once. Facts are normalized.
+type FactBatch struct {
+	Facts []engine.Fact
+	Links []engine.Link
+	// Watermarks by source: everything up to then has been sent (decision D12).
+	Watermarks map[string]engine.Instant
+	// Connection is engine.FactsAPI for pushed facts.
+	Connection string
+	// Trust is given to connections that this batch creates; facts of
+	// engine.AgentSource are self-reported whatever it says (decision D10).
+	Trust engine.Trust
+}
+
+// Ingested counts what became of a batch (decision D8).
+type Ingested struct {
+	Ingested, Duplicates, Conflicting int
+	// ConflictingRefs names the raw_refs that stood with other content, at most 100.
+	ConflictingRefs []string
+	// Woken is the number of actions made due.
+	Woken int
+}
+
+// ConnectionSetting changes one connection; nil fields stay as they are.
+type ConnectionSetting struct {
+	Source, Name string
+	Health       *engine.Health
+	Trust        *engine.Trust
+	Override     *engine.Trust
+	ClockSkew    *engine.Duration
+	// Watermark only moves forward; an older one is ignored (decision D12).
+	Watermark *engine.Instant
+}
+
+// ContractRef names a version; Version 0 is the latest.
+type ContractRef struct {
+	ID      string
+	Version int
+}
+
+// ContractDocument is a published version. Parse Document with contract.Parse.
+type ContractDocument struct {
+	ID          string
+	Version     int
+	Hash        string
+	Document    []byte
+	PublishedAt engine.Instant
+}
+
+// Lease names who holds work, from when (the caller's now) and until when.
+type Lease struct {
+	Owner      string
+	Now, Until engine.Instant
+}
+
+// Due is leased work.
+type Due struct {
+	ClaimID string
+	// Contract names the pinned version.
+	Contract ContractRef
+	DueAt    engine.Instant
+	// Generation changes whenever the work is woken.
+	Generation int64
+	// TriggeredBy is why it is due: "action", "fact:<raw_ref>", "recheck", "manual".
+	TriggeredBy string
+	// Attempts counts leases since the last stored run.
+	Attempts int
+	// Made: LeaseActions made the row.
+	Made bool
+}
+
+// Parked is work that could not be done and does not hold the rest.
+type Parked struct {
+	Due      Due
+	ActionID string
+	Error    string
+	At       engine.Instant
+}
+
+// Statuses of a run.
+const (
+	Pending = "pending"
+	Settled = "settled"
+)
+
+// Run is one stored verification.
+type Run struct {
+	// ID and Seq are given by StoreRuns; Seq is the chain position of the policy verdict.
+	ID  string
+	Seq int64
+	// ClaimID is the action; Lease the work under which it is stored, nil for none.
+	ClaimID string
+	Lease   *Due
+	// Owner of the lease.
+	Owner       string
+	Contract    ContractRef
+	ComputedAt  engine.Instant
+	TriggeredBy string
+	Status      string
+	Headline    string
+	Outcome     StoredVerdict
+	Policy      StoredVerdict
+	// Report is the JSON of checks, summary, settlement, sources and reversal (see engine/report).
+	Report json.RawMessage
+	// NextCheckAt is when to verify again; nil when settled.
+	NextCheckAt *engine.Instant
+	// Events go into the outbox: "action.pending", "action.verified", ...
+	Events []string
+	// PreviousSeq is the run that this one replaces; 0 for the first.
+	PreviousSeq int64
+	// Changed: the verdict pair differs from the previous run's.
+	Changed bool
+}
+
+// StoredVerdict is a verdict with what its hash was made of (decision D24).
+type StoredVerdict struct {
+	engine.Verdict
+	Hash [32]byte
+	// Document is the canonical JSON whose SHA-256 is Hash.
+	Document string
+	// Seq and ChainHash are given by StoreRuns.
+	Seq       int64
+	ChainHash [32]byte
+}
+
+// OutboxEvent is a leased event about one run.
+type OutboxEvent struct {
+	Tenant string
+	ID     int64
+	Kind   string
+	Action StoredAction
+	// Run is the run that the event is about, not necessarily the latest.
+	Run       Run
+	CreatedAt engine.Instant
+	Attempts  int
+}
+
+// OutboxRetry keeps an event for a later attempt.
+type OutboxRetry struct {
+	Tenant  string
+	ID      int64
+	RetryAt engine.Instant
+	Error   string
+}
+
+// StoredAction is an action as the store has it.
+type StoredAction struct {
+	ClaimID    string
+	Action     engine.Action
+	RecordedAt engine.Instant
+	// Latest is nil until the first verification.
+	Latest *Run
+	// NextCheckAt is when it is due; nil when nothing is queued.
+	NextCheckAt *engine.Instant
+	// ParkedError is set when the action is parked.
+	ParkedError string
+}
+
+// ActionFilter selects actions; zero fields select all.
+type ActionFilter struct {
+	// Verdict is PASS, FAIL, UNKNOWN (policy verdict of the latest run), PENDING or COMPENSATED.
+	Verdict                                             string
+	ContractID, AgentID, SubjectID, TraceID, WorkflowID string
+	// Since and Until bound requested_at: since <= requested_at < until.
+	Since, Until *engine.Instant
+	// Cursor is ActionPage.Next of the page before.
+	Cursor string
+	// Limit is 1 to 500; 0 means 50.
+	Limit int
+}
+
+// ActionPage is one page of a list.
+type ActionPage struct {
+	Actions []StoredAction
+	// Next is empty on the last page.
+	Next string
+}
+
+// Summary counts actions by the policy verdict of their latest run. Pending and compensated overlap with the others.
+type Summary struct {
+	Total, Pass, Fail, Unknown, Pending, Compensated, Unverified int
+}
+
+// Compensation is the latest action that corrects another one.
+type Compensation struct {
+	By StoredAction
+}
+
+// PublicVerdict is what anybody who has a hash may learn.
+type PublicVerdict struct {
+	Hash            [32]byte
+	Raw             engine.RawVerdict
+	Lens            engine.Lens
+	ContractID      string
+	ContractVersion int
+	ComputedAt      engine.Instant
+}
+
+// ChainEntry is one verdict of the chain.
+type ChainEntry struct {
+	Seq         int64
+	ClaimID     string
+	Lens        engine.Lens
+	Raw         engine.RawVerdict
+	VerdictHash [32]byte
+	ChainHash   [32]byte
+	Document    string
+}
+
+// OrphanFilter selects facts by source and type pairs and time.
+type OrphanFilter struct {
+	Effects      []EffectType
+	Since, Until *engine.Instant
+	Limit        int
+}
+
+// EffectType is a fact type that contracts expect; an empty source means any.
+type EffectType struct{ Source, Type string }
+
+// Roles of keys (AC "Recording actions and pushing facts").
+const (
+	RoleRecorder = "recorder"
+	RoleEvidence = "evidence"
+	RoleAnalyst  = "analyst"
+	RoleViewer   = "viewer"
+)
+
+// Key is an API key. The secret itself is never stored.
+type Key struct {
+	Tenant, ID, Role string
+	// Prefix is the visible start of the secret.
+	Prefix string
+	Hash   [32]byte
+	// Sources that an evidence key may push for; empty means none.
+	Sources                          []string
+	CreatedAt                        engine.Instant
+	ExpiresAt, RevokedAt, LastUsedAt *engine.Instant
+}
+
+// KeyUse is one use of a key.
+type KeyUse struct {
+	Tenant, ID string
+	At         engine.Instant
+}
