@@ -42,16 +42,16 @@ type Contract struct {
 }
 
 // Section is a list of the action: block.
-type Section string
+type Section = primitive.Section
 
 // Sections in the order of the checks table.
 const (
-	Preconditions    Section = "preconditions"
-	Limits           Section = "limits"
-	AggregateLimits  Section = "aggregate_limits"
-	ForbiddenEffects Section = "forbidden_effects"
-	ReversedBy       Section = "reversed_by"
-	ExpectedEffects  Section = "expected_effects"
+	Preconditions    = primitive.Preconditions
+	Limits           = primitive.Limits
+	AggregateLimits  = primitive.AggregateLimits
+	ForbiddenEffects = primitive.ForbiddenEffects
+	ReversedBy       = primitive.ReversedBy
+	ExpectedEffects  = primitive.ExpectedEffects
 )
 
 // Check is one entry of a section; its Call is Contract.Calls at the same index.

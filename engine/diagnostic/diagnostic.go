@@ -27,9 +27,14 @@ type Diagnostic struct {
 }
 
 // Error prints file:line:col: what is wrong; what is allowed; did you mean.
+// Line and column are left out when the place is the whole file.
 func (d Diagnostic) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: %s", d.File, d.Line, d.Column, d.Message)
+	b.WriteString(d.File)
+	if d.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", d.Line, d.Column)
+	}
+	b.WriteString(": " + d.Message)
 	if d.Allowed != "" {
 		b.WriteString("; " + d.Allowed)
 	}
@@ -39,19 +44,39 @@ func (d Diagnostic) Error() string {
 	return b.String()
 }
 
+// MaxDiagnostics is how many diagnostics of one file are kept; a hostile
+// document could cause any number.
+const MaxDiagnostics = 500
+
+// maxText bounds, in bytes, what a diagnostic repeats of the document.
+const maxText = 1000
+
 // Reporter collects the diagnostics of one file. The zero Reporter has no file name.
 type Reporter struct {
 	File string
 	list []Diagnostic
+	more int // reported beyond MaxDiagnostics
 }
 
 // Report adds a diagnostic at a node; node may be nil for the whole file.
 func (r *Reporter) Report(node *yaml.Node, path string, d Diagnostic) {
-	d.File, d.Path = r.File, path
+	if len(r.list) == MaxDiagnostics {
+		r.more++
+		return
+	}
+	d.File, d.Path, d.Message = r.File, clip(path), clip(d.Message)
 	if node != nil {
 		d.Line, d.Column = node.Line, node.Column
 	}
 	r.list = append(r.list, d)
+}
+
+// clip shortens text at a character.
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "..."
 }
 
 // Errorf adds a diagnostic with a message only.
@@ -60,14 +85,18 @@ func (r *Reporter) Errorf(node *yaml.Node, path, format string, args ...any) {
 }
 
 // Count is how many diagnostics were reported so far.
-func (r *Reporter) Count() int { return len(r.list) }
+func (r *Reporter) Count() int { return len(r.list) + r.more }
 
-// Diagnostics are the reports in the order of the file.
+// Diagnostics are the reports in the order of the file. Beyond MaxDiagnostics
+// the last one says how many were left out.
 func (r *Reporter) Diagnostics() []Diagnostic {
 	sorted := slices.Clone(r.list)
 	slices.SortStableFunc(sorted, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	if r.more > 0 {
+		sorted = append(sorted, Diagnostic{File: r.File, Message: fmt.Sprintf("%d more errors were left out", r.more)})
+	}
 	return sorted
 }
 
@@ -80,8 +109,14 @@ func (r *Reporter) Err() error {
 	return errors.Join(all...)
 }
 
+// maxNearest is the longest word for which a known one is looked for, in bytes.
+const maxNearest = 80
+
 // Nearest is the known word within a third of its length in edits, or "".
 func Nearest(word string, known []string) string {
+	if len(word) > maxNearest {
+		return ""
+	}
 	best, bestDistance := "", 1+len(word)/3
 	for _, candidate := range known {
 		if d := distance(word, candidate); d <= bestDistance && (best == "" || d < bestDistance) {

@@ -3,6 +3,8 @@ package diagnostic
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/countersign-otel/countersign/engine"
 	"gopkg.in/yaml.v3"
@@ -125,14 +127,40 @@ func (m *Mapping) Scalar(key string) (text string, ok bool) {
 	return node.Value, true
 }
 
-// Text reads a text of at most most characters.
-func (m *Mapping) Text(key string, most int) string {
+// Text reads one line of 1 to most characters; "" when absent or wrong. White
+// space around it is dropped, because folded YAML texts end with a line break.
+func (m *Mapping) Text(key string, most int) string { return m.text(key, most, "") }
+
+// Prose is Text over several lines.
+func (m *Mapping) Prose(key string, most int) string { return m.text(key, most, "\n\t") }
+
+func (m *Mapping) text(key string, most int, control string) string {
 	text, ok := m.Scalar(key)
-	if ok && len([]rune(text)) > most {
-		m.Errorf(key, "%s has %d characters; at most %d are allowed", m.Path(key), len([]rune(text)), most)
+	if !ok {
 		return ""
 	}
+	text = strings.TrimSpace(text)
+	switch n := utf8.RuneCountInString(text); {
+	case n == 0:
+		m.Errorf(key, "%s is empty; write 1 to %d characters", m.Path(key), most)
+		return ""
+	case n > most:
+		m.Errorf(key, "%s has %d characters; at most %d are allowed", m.Path(key), n, most)
+		return ""
+	}
+	for _, c := range text {
+		if isControl(c) && !strings.ContainsRune(control, c) {
+			m.Errorf(key, "%s holds the control character %U; remove it", m.Path(key), c)
+			return ""
+		}
+	}
 	return text
+}
+
+// isControl is true of control characters and of those that turn the direction
+// of text, which could make a headline read as something else.
+func isControl(c rune) bool {
+	return unicode.IsControl(c) || c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 || c == 0x2028 || c == 0x2029
 }
 
 // Identifier reads an identifier of decision D6; "" when absent or wrong.

@@ -180,3 +180,9 @@ func (a Argument) allowedIn(section Section) bool {
 	}
 	return false
 }
+
+// TrustGate is implemented by effects that demand a lowest trust (AC "min_trust").
+type TrustGate interface {
+	// BelowTrustCode is the reason code when only sources below it report the effect.
+	BelowTrustCode() string
+}

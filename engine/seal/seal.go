@@ -1,0 +1,131 @@
+// Package seal makes verdicts tamper-evident: the canonical document of a
+// verdict and its hash (decision D24), and the chain of a tenant (decision D25).
+package seal
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gowebpki/jcs"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/contract"
+)
+
+// Format names the version of the document that is hashed.
+const Format = "countersign.verdict.v1"
+
+// document is what a verdict hash covers. It holds no clock, no database id
+// and no chain position, and only strings, booleans, arrays, objects and small
+// integers, so that every RFC 8785 library makes the same bytes.
+type document struct {
+	Format   string        `json:"format"`
+	Tenant   string        `json:"tenant"`
+	Contract contractPart  `json:"contract"`
+	Action   actionPart    `json:"action"`
+	Lens     engine.Lens   `json:"lens"`
+	Verdict  string        `json:"raw_verdict"`
+	Reasons  []string      `json:"reasons"`
+	Checks   []checkedPart `json:"checks"`
+}
+
+type contractPart struct {
+	ID      string `json:"id"`
+	Version int    `json:"version"`
+	Hash    string `json:"hash"`
+}
+
+type actionPart struct {
+	ActionID    string `json:"action_id"`
+	SubjectID   string `json:"subject_id"`
+	RequestedAt string `json:"requested_at"`
+	AgentID     string `json:"agent_id,omitempty"`
+	// Params is the canonical JSON text of the params; absent when not captured.
+	Params string `json:"params,omitempty"`
+}
+
+type checkedPart struct {
+	Call     string `json:"call"`
+	Fired    bool   `json:"fired"`
+	Evidence string `json:"evidence,omitempty"`
+	Value    string `json:"value,omitempty"`
+}
+
+// Subject is what a verdict is about.
+type Subject struct {
+	Tenant   string
+	Contract *contract.Contract
+	Action   engine.Action
+	// Sources give the clock skews that are part of the call keys (decision D29).
+	Sources map[string]engine.Source
+}
+
+// Sealed is a verdict with its document and hash.
+type Sealed struct {
+	Document string
+	Hash     [32]byte
+}
+
+// Seal makes the canonical document of one lens and hashes it (decision D24).
+func Seal(s Subject, lens engine.Lens, verdict engine.Verdict, findings []engine.Finding) (Sealed, error) {
+	text, err := json.Marshal(document{
+		Format:   Format,
+		Tenant:   s.Tenant,
+		Contract: contractPart{s.Contract.ID, s.Contract.Version, s.Contract.Hash},
+		Action:   action(s.Action),
+		Lens:     lens,
+		Verdict:  string(verdict.Raw),
+		Reasons:  verdict.Reasons,
+		Checks:   checks(s, findings),
+	})
+	if err != nil {
+		return Sealed{}, fmt.Errorf("verdict document of action %q: %w", s.Action.ActionID, err)
+	}
+	canonical, err := jcs.Transform(text)
+	if err != nil {
+		return Sealed{}, fmt.Errorf("canonical verdict document of action %q: %w", s.Action.ActionID, err)
+	}
+	return Sealed{Document: string(canonical), Hash: sha256.Sum256(canonical)}, nil
+}
+
+func action(a engine.Action) actionPart {
+	part := actionPart{ActionID: a.ActionID, SubjectID: a.SubjectID, RequestedAt: a.RequestedAt.String(), AgentID: a.AgentID}
+	if a.Params.Captured() {
+		part.Params = a.Params.Canonical()
+	}
+	return part
+}
+
+func checks(s Subject, findings []engine.Finding) []checkedPart {
+	parts := make([]checkedPart, len(s.Contract.Checks))
+	for i, check := range s.Contract.Checks {
+		parts[i] = checkedPart{
+			Call:     check.Call.Key(s.Sources),
+			Fired:    findings[i].Fired,
+			Evidence: findings[i].Evidence,
+			Value:    ValueText(findings[i].Value),
+		}
+	}
+	return parts
+}
+
+// ValueText is a check's value as one string: a compound one is its canonical
+// JSON text, none is empty.
+func ValueText(v engine.FindingValue) string {
+	if !v.Compared {
+		return v.Observed
+	}
+	return fmt.Sprintf(`{"expected":%s,"observed":%s}`,
+		engine.StringValue(v.Expected).Canonical(), engine.StringValue(v.Observed).Canonical())
+}
+
+// Next is the chain hash that follows previous: SHA-256(0x01 || previous ||
+// verdict hash) (decision D25). The first one follows 32 zero bytes.
+func Next(previous, verdict [32]byte) [32]byte {
+	var buffer [65]byte
+	buffer[0] = 0x01
+	copy(buffer[1:33], previous[:])
+	copy(buffer[33:], verdict[:])
+	return sha256.Sum256(buffer[:])
+}
