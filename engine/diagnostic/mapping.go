@@ -127,7 +127,7 @@ func (m *Mapping) Scalar(key string) (text string, ok bool) {
 	return node.Value, true
 }
 
-// Text reads one line of 1 to most characters; "" when absent or wrong. White
+// Text reads one line of at most most characters; "" when absent or wrong. White
 // space around it is dropped, because folded YAML texts end with a line break.
 func (m *Mapping) Text(key string, most int) string { return m.text(key, most, "") }
 
@@ -140,11 +140,7 @@ func (m *Mapping) text(key string, most int, control string) string {
 		return ""
 	}
 	text = strings.TrimSpace(text)
-	switch n := utf8.RuneCountInString(text); {
-	case n == 0:
-		m.Errorf(key, "%s is empty; write 1 to %d characters", m.Path(key), most)
-		return ""
-	case n > most:
+	if n := utf8.RuneCountInString(text); n > most {
 		m.Errorf(key, "%s has %d characters; at most %d are allowed", m.Path(key), n, most)
 		return ""
 	}
