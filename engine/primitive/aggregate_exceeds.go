@@ -40,6 +40,7 @@ var aggregateExceedsDefinition = Definition{
 	},
 	Doc:       "True when a total or a count of effects, across the actions in scope over the lookback, is above max.",
 	Arguments: aggregateExceedsArguments,
+	Labels:    map[string]string{"aggregate_exceeded": "Total exceeded"},
 	Parse:     parseAggregateExceeds,
 }
 

@@ -37,6 +37,7 @@ var effectAttrDiffersDefinition = Definition{
 	},
 	Doc:       "True when a matching fact in the window carries an attribute that differs from its reference by more than the tolerance.",
 	Arguments: effectAttrDiffersArguments,
+	Labels:    map[string]string{"effect_attr_mismatch": "Value differs from its reference"},
 	Parse:     parseEffectAttrDiffers,
 }
 

@@ -25,6 +25,7 @@ var effectAttrExceedsDefinition = Definition{
 	},
 	Doc:       "True when a matching fact in the window carries an attribute above max.",
 	Arguments: effectAttrExceedsArguments,
+	Labels:    map[string]string{"forbidden_effect_observed": "Forbidden effect observed"},
 	Parse:     parseEffectAttrExceeds,
 }
 

@@ -27,6 +27,7 @@ var effectCountExceedsDefinition = Definition{
 	},
 	Doc:       "True when more matching facts than max are observed in the window.",
 	Arguments: effectCountExceedsArguments,
+	Labels:    map[string]string{"duplicate_effect": "Duplicate effect"},
 	Parse:     parseEffectCountExceeds,
 }
 

@@ -22,7 +22,12 @@ var effectObservedDefinition = Definition{
 	Doc:       "True when at least one matching fact is observed between the request and the end of the window.",
 	Shorthand: true,
 	Arguments: effectObservedArguments,
-	Parse:     parseEffectObserved,
+	Labels: map[string]string{
+		"effect_observed":         "Effect observed",
+		"expected_effect_missing": "Expected effect not observed",
+		"effect_below_trust":      "Effect reported only by a source below the required trust",
+	},
+	Parse: parseEffectObserved,
 }
 
 var effectObservedArguments = effectArguments(Argument{

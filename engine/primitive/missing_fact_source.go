@@ -18,6 +18,7 @@ var missingFactSourceDefinition = Definition{
 	Spellings: map[Section][]string{Condition: {"missing_fact_source"}},
 	Doc:       "True when one of the named sources has never reported, or could not be read for this verification.",
 	Shorthand: true,
+	Labels:    map[string]string{"missing_fact_source": "A required fact source has never reported"},
 	Parse:     parseMissingFactSource,
 }
 

@@ -22,6 +22,7 @@ var paramExceedsDefinition = Definition{
 	},
 	Doc:       "True when the action's parameter is above max.",
 	Arguments: paramExceedsArguments,
+	Labels:    map[string]string{"limit_exceeded": "Limit exceeded"},
 	Parse:     parseParamExceeds,
 }
 

@@ -28,6 +28,7 @@ var paramNotInDefinition = Definition{
 	},
 	Doc:       "True when the action's parameter was sent and is none of the values.",
 	Arguments: paramNotInArguments,
+	Labels:    map[string]string{"param_not_allowed": "Parameter not allowed"},
 	Parse:     parseParamNotIn,
 }
 

@@ -19,6 +19,7 @@ var preconditionUnmetDefinition = Definition{
 	},
 	Doc:       "True when the latest record of the state, at or before the request, does not match, or when there is none.",
 	Arguments: stateArguments(),
+	Labels:    map[string]string{"precondition_unmet": "Precondition not met"},
 	Parse:     parsePreconditionUnmet,
 }
 

@@ -66,6 +66,8 @@ type Definition struct {
 	Arguments []Argument
 	// Shorthand: a bare text is allowed instead of the mapping.
 	Shorthand bool
+	// Labels are the primitive's reason codes in words, by what stands before the colon.
+	Labels map[string]string
 	// Parse reads the argument. It reports what is wrong and then returns ok false.
 	Parse func(p Parsing, argument *yaml.Node, path string) (Entry, bool)
 }
@@ -135,6 +137,16 @@ func Definitions() []*Definition {
 		&paramNotInDefinition,
 		&missingFactSourceDefinition,
 	}
+}
+
+// Label is a reason code of a primitive in words; ok is false for codes of the engine itself.
+func Label(kind string) (label string, ok bool) {
+	for _, d := range Definitions() {
+		if label, ok = d.Labels[kind]; ok {
+			return label, true
+		}
+	}
+	return "", false
 }
 
 // Find returns the definition that is written as spelling in a section.

@@ -22,6 +22,7 @@ var reversalObservedDefinition = Definition{
 	Doc:       "True when a matching fact undoes the action within its own time, 30d when absent.",
 	Shorthand: true,
 	Arguments: reversalObservedArguments,
+	Labels:    map[string]string{"reversed": "Reversed"},
 	Parse:     parseReversalObserved,
 }
 

@@ -17,6 +17,7 @@ var stateBeforeActionDefinition = Definition{
 	Spellings: map[Section][]string{Condition: {"state_before_action"}},
 	Doc:       "True when the latest record of the state, at or before the request, matches every where pair.",
 	Arguments: stateArguments(),
+	Labels:    map[string]string{"precondition_met": "Precondition met"},
 	Parse:     parseStateBeforeAction,
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
+	"github.com/countersign-otel/countersign/engine/primitive"
 )
 
 // headline is AC "Headline rules", to the character (decision D26). Checks
@@ -47,15 +48,23 @@ func failure(check Check) string {
 	}
 	switch check.Section {
 	case contract.Limits:
-		return fmt.Sprintf("limit exceeded: %s (was %v)", check.Description, check.Value)
+		return fmt.Sprintf("limit exceeded: %s (was %s)", check.Description, was(check.Value))
 	case contract.AggregateLimits:
-		return fmt.Sprintf("%s (was %v)", or(message, check.Description), check.Value)
+		return fmt.Sprintf("%s (was %s)", or(message, check.Description), was(check.Value))
 	case contract.ForbiddenEffects:
 		return or(message, "forbidden effect observed: "+check.Description)
 	case contract.ExpectedEffects:
 		return or(message, "expected effect not observed: "+check.Description)
 	}
 	return or(message, check.Description)
+}
+
+// was prints a value; a parameter that was not sent reads as 0 (decision D3).
+func was(value any) string {
+	if text, ok := value.(string); ok {
+		return text
+	}
+	return "0"
 }
 
 func or(text, otherwise string) string {
@@ -89,24 +98,11 @@ func expectedCount(checks []Check) int {
 	return n
 }
 
-// labels are reason codes in words; the part after the colon is added.
+// labels are the engine's own reason codes in words; those of the primitives stand in their files.
 var labels = map[string]string{
-	"effect_observed":            "Effect observed",
-	"expected_effect_missing":    "Expected effect not observed",
-	"effect_below_trust":         "Effect reported only by a source below the required trust",
-	"duplicate_effect":           "Duplicate effect",
-	"forbidden_effect_observed":  "Forbidden effect observed",
-	"precondition_unmet":         "Precondition not met",
-	"precondition_met":           "Precondition met",
-	"limit_exceeded":             "Limit exceeded",
-	"aggregate_exceeded":         "Total exceeded",
-	"effect_attr_mismatch":       "Value differs from its reference",
-	"reversed":                   "Reversed",
-	"param_not_allowed":          "Parameter not allowed",
 	"verified_condition_not_met": "Not every expected effect was observed",
 	"identity_unmatched":         "Subject not found in fact sources",
 	"no_structured_signal":       "No expected effect was ever observed for the subject",
-	"missing_fact_source":        "A required fact source has never reported",
 	"excluded_by_contract":       "Excluded by the contract",
 }
 
@@ -117,6 +113,9 @@ func Label(code string) string {
 	}
 	kind, detail, _ := strings.Cut(code, ":")
 	label, ok := labels[kind]
+	if !ok {
+		label, ok = primitive.Label(kind)
+	}
 	if !ok {
 		return code
 	}
