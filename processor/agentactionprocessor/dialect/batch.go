@@ -44,7 +44,7 @@ func (r *Recognizer) Traces(td ptrace.Traces) Batch {
 		if c, ok := r.context(m, p.resource, p.scope, p.span); ok {
 			b.Contexts = append(b.Contexts, c)
 		}
-		if !r.anySpan.hold(m) {
+		if !r.isTool(m) {
 			return
 		}
 		if why := r.skipped(m); why != "" {

@@ -97,18 +97,36 @@ func (c clauses) hold(m marks) bool {
 	return false
 }
 
+// any is the union of all bits that a span must have one of.
+func (c clauses) any() marks {
+	var m marks
+	for _, one := range c {
+		m |= one.need
+	}
+	return m
+}
+
 // scanner answers the tests of all compiled conditions.
 type scanner struct {
 	tests []test
 
-	attributes [maxKeyBytes + 1][]scan // by length of key
+	attributes [maxKeyBytes + 1][]keyScan // by length of key
 	names      []scan
 	scopes     []scan
 	kinds      [8]marks
+
+	// first bytes that a key, a name or a scope must have to be looked at
+	keyFirst, nameFirst, scopeFirst [256]bool
 }
 
 // maxKeyBytes is the length of the longest attribute key a condition may name.
 const maxKeyBytes = 40
+
+// keyScan is all tests of one attribute.
+type keyScan struct {
+	key   string
+	tests []scan
+}
 
 type scan struct {
 	test
@@ -179,11 +197,13 @@ func (s *scanner) bit(t test) marks {
 	one := scan{test: t, values: t.list(), bit: 1 << (len(s.tests) - 1)}
 	switch t.about {
 	case aboutAttribute:
-		s.attributes[len(t.key)] = append(s.attributes[len(t.key)], one)
+		s.addAttribute(one)
 	case aboutName:
 		s.names = append(s.names, one)
+		s.nameFirst[t.values[0]] = true
 	case aboutScope:
 		s.scopes = append(s.scopes, one)
+		s.scopeFirst[t.values[0]] = true
 	case aboutKind:
 		for kind := ptrace.SpanKindUnspecified; kind <= ptrace.SpanKindConsumer; kind++ {
 			if one.holds(kind.String()) {
@@ -194,30 +214,45 @@ func (s *scanner) bit(t test) marks {
 	return one.bit
 }
 
+func (s *scanner) addAttribute(one scan) {
+	s.keyFirst[one.key[0]] = true
+	keys := &s.attributes[len(one.key)]
+	i := slices.IndexFunc(*keys, func(k keyScan) bool { return k.key == one.key })
+	if i < 0 {
+		*keys = append(*keys, keyScan{key: one.key})
+		i = len(*keys) - 1
+	}
+	(*keys)[i].tests = append((*keys)[i].tests, one)
+}
+
 func (s *scanner) scope(scope pcommon.InstrumentationScope) marks {
-	return scanText(s.scopes, scope.Name())
+	return scanText(s.scopes, &s.scopeFirst, scope.Name())
 }
 
 func (s *scanner) span(span ptrace.Span) marks {
-	m := scanText(s.names, span.Name())
+	m := scanText(s.names, &s.nameFirst, span.Name())
 	if kind := span.Kind(); 0 <= kind && int(kind) < len(s.kinds) {
 		m |= s.kinds[kind]
 	}
 	for key, value := range span.Attributes().All() {
-		if len(key) > maxKeyBytes {
+		if len(key) == 0 || len(key) > maxKeyBytes || !s.keyFirst[key[0]] {
 			continue
 		}
-		tests := s.attributes[len(key)]
-		for i := range tests {
-			if tests[i].key == key && attributeHolds(&tests[i], value) {
-				m |= tests[i].bit
+		keys := s.attributes[len(key)]
+		for i := range keys {
+			if keys[i].key == key {
+				m |= scanAttribute(keys[i].tests, value)
+				break
 			}
 		}
 	}
 	return m
 }
 
-func scanText(tests []scan, text string) marks {
+func scanText(tests []scan, first *[256]bool, text string) marks {
+	if text == "" || !first[text[0]] {
+		return 0
+	}
 	var m marks
 	for i := range tests {
 		if tests[i].holds(text) {
@@ -227,15 +262,18 @@ func scanText(tests []scan, text string) marks {
 	return m
 }
 
-// attributeHolds leaves out empty values: some exporters write them for
+// scanAttribute leaves out empty values: some exporters write them for
 // attributes they have nothing to say about.
-func attributeHolds(t *scan, v pcommon.Value) bool {
-	switch v.Type() {
-	case pcommon.ValueTypeEmpty:
-		return false
-	case pcommon.ValueTypeStr:
-		return t.holds(v.Str())
-	default:
-		return t.how == exists
+func scanAttribute(tests []scan, v pcommon.Value) marks {
+	kind := v.Type()
+	if kind == pcommon.ValueTypeEmpty {
+		return 0
 	}
+	var m marks
+	for i := range tests {
+		if tests[i].how == exists || kind == pcommon.ValueTypeStr && tests[i].holds(v.Str()) {
+			m |= tests[i].bit
+		}
+	}
+	return m
 }

@@ -176,6 +176,7 @@ func (p *parser) object() (any, error) {
 		return object, nil
 	}
 	for {
+		p.space()
 		at := p.at
 		key, err := p.value()
 		if err != nil {

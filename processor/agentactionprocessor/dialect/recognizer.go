@@ -19,7 +19,8 @@ type Recognizer struct {
 	skips    []skipMatcher
 	agents   clauses
 	sessions clauses
-	anySpan  clauses // of any dialect, for spans that are none
+	anySpan  clauses // of any dialect
+	anyMark  marks   // without one of these a span is no tool call
 }
 
 type spanMatcher struct {
@@ -71,6 +72,7 @@ func New(enabled ...string) (*Recognizer, error) {
 			r.anySpan = append(r.anySpan, when...)
 		}
 	}
+	r.anyMark = r.anySpan.any()
 	for _, d := range logDialects {
 		if wanted[d.Name] {
 			r.logs = append(r.logs, d)
@@ -148,10 +150,14 @@ func distance(a, b string) int {
 // know is missing, see Traces. A span that is no tool call costs no memory.
 func (r *Recognizer) Span(resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) (ToolCall, bool) {
 	m := r.scanner.scope(scope) | r.scanner.span(span)
-	if !r.anySpan.hold(m) || r.skipped(m) != "" {
+	if !r.isTool(m) || r.skipped(m) != "" {
 		return ToolCall{}, false
 	}
 	return r.toolCall(m, resource, scope, span), true
+}
+
+func (r *Recognizer) isTool(m marks) bool {
+	return m&r.anyMark != 0 && r.anySpan.hold(m)
 }
 
 // Agent recognises one agent-like span.
