@@ -14,7 +14,7 @@ type Position struct{ Resource, Scope, Item int }
 // Call is a tool call and the span or record it is recorded on.
 type Call struct {
 	ToolCall
-	Position
+	At Position
 	// Merged are further spans or records of the same call (D32).
 	Merged []Position
 }
@@ -22,7 +22,7 @@ type Call struct {
 // Skipped is a span that looks like a tool call and is none, or is part of
 // one that is recorded elsewhere.
 type Skipped struct {
-	Position
+	At     Position
 	SpanID pcommon.SpanID
 	Why    string
 }
@@ -53,7 +53,7 @@ func (r *Recognizer) Traces(td ptrace.Traces) Batch {
 		}
 		call := r.toolCall(m, p.resource, p.scope, p.span)
 		claude = claude || call.Dialect == claudeCodeSpan.Name
-		b.Calls = append(b.Calls, Call{ToolCall: call, Position: p.Position})
+		b.Calls = append(b.Calls, Call{ToolCall: call, At: p.Position})
 	})
 	if claude {
 		b.hearClaudeChildren(td)
@@ -137,7 +137,7 @@ func (b *Batch) tree(td ptrace.Traces, r *Recognizer) tree {
 	calls := make(map[Position]int, len(b.Calls))
 	for i := range b.Calls {
 		traces[b.Calls[i].TraceID] = true
-		calls[b.Calls[i].Position] = i
+		calls[b.Calls[i].At] = i
 	}
 	t := tree{}
 	eachSpan(td, r.scanner.scope, func(m marks, p place) {
@@ -184,7 +184,7 @@ func (b *Batch) dropMerged(into []int) {
 			continue
 		}
 		why := "reports the same call as span " + b.Calls[into[i]].SpanID.String()
-		b.Skipped = append(b.Skipped, Skipped{call.Position, call.SpanID, why})
+		b.Skipped = append(b.Skipped, Skipped{call.At, call.SpanID, why})
 	}
 	b.Calls = kept
 }
@@ -236,7 +236,7 @@ func sameCall(outer, inner *ToolCall, belowAgent bool) bool {
 // absorb fills what the outer call does not have. The call id is not taken
 // over: the action's id must not depend on what came in the same batch (D13).
 func (c *Call) absorb(inner *Call) {
-	c.Merged = append(append(c.Merged, inner.Position), inner.Merged...)
+	c.Merged = append(append(c.Merged, inner.At), inner.Merged...)
 	if c.Arguments.State == NotCaptured && inner.Arguments.State == Present {
 		c.Arguments = inner.Arguments
 		c.takeSource(fieldArguments, inner)

@@ -308,7 +308,7 @@ func TestLogPairsFillGaps(t *testing.T) {
 	if diff := cmp.Diff(any(object{"full_command": "git status"}), got.Arguments.Value); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(Position{0, 0, 1}, got.Position); diff != "" {
+	if diff := cmp.Diff(Position{0, 0, 1}, got.At); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -106,8 +106,8 @@ func BenchmarkSpanTool(b *testing.B) {
 
 func benchmarkFirstCall(b *testing.B, r *Recognizer, td ptrace.Traces) {
 	first := r.Traces(td).Calls[0]
-	scopeSpans := td.ResourceSpans().At(first.Resource).ScopeSpans().At(first.Position.Scope)
-	resource, scope, span := td.ResourceSpans().At(first.Resource).Resource(), scopeSpans.Scope(), scopeSpans.Spans().At(first.Item)
+	scopeSpans := td.ResourceSpans().At(first.At.Resource).ScopeSpans().At(first.At.Scope)
+	resource, scope, span := td.ResourceSpans().At(first.At.Resource).Resource(), scopeSpans.Scope(), scopeSpans.Spans().At(first.At.Item)
 	b.Run(first.Dialect, func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

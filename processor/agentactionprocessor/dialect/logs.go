@@ -45,7 +45,7 @@ type logCalls struct {
 }
 
 func (l *logCalls) add(d *logDialect, v *view, record plog.LogRecord, event string, p Position) {
-	call := Call{ToolCall: d.call(v, record, event), Position: p}
+	call := Call{ToolCall: d.call(v, record, event), At: p}
 	key := logKey{d.Name, call.Session, call.CallID}
 	if event == d.result {
 		call.Start = earlier(call.End, duration(v))
@@ -85,7 +85,7 @@ func (l *logCalls) batch() Batch {
 			b.Calls = append(b.Calls, made.call)
 		}
 	}
-	slices.SortStableFunc(b.Calls, func(a, b Call) int { return a.compare(b.Position) })
+	slices.SortStableFunc(b.Calls, func(a, b Call) int { return a.At.compare(b.At) })
 	return b
 }
 
