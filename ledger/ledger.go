@@ -86,19 +86,34 @@ type AgentSide interface {
 	// RecordActions upserts actions that were normalized and resolved (see
 	// Record). A new action gets everything; a known one only what AC
 	// "Idempotency" lets an update change: requested_at, params, workflow_id,
-	// agent_id, subject_id, channel, and empty trace fields. An update that
-	// would empty agent_id or session_id keeps the old value (decision D31).
-	// Actions with Verify are made due at now; a known unsettled action whose
-	// content changed is made due too. An action without agent or session is
-	// completed from recorded trace contexts in the same call (decision D31).
+	// agent_id, subject_id, channel, and trace fields that are empty so far
+	// (trace_id, span_id, session_id, reference_id, tool, reported_outcome,
+	// StartedNanos). An update that would empty agent_id or session_id keeps
+	// the old value (decision D31); one that sends them replaces what trace
+	// context completed.
+	//
+	// Actions with Verify are made due at now, except known ones that are due
+	// or verified already and did not change. A known unsettled action (due,
+	// or verified and pending) whose content changed is made due too; a settled
+	// one stays settled. An action without agent or session is completed from
+	// recorded trace contexts in the same call (decision D31).
+	//
 	// Results stand in the order of the input. An action id that stands twice
 	// in one batch is recorded as if the later one came later.
 	RecordActions(ctx context.Context, tenant string, actions []NewAction, now engine.Instant) ([]Recorded, error)
-	// RecordTraceContexts stores agent-like spans and completes unsettled actions
-	// that lack an agent or a session: the context of the same trace whose
-	// interval contains the action's start and started last (decision D31).
-	// Completed actions are made due at now when they have been verified or are due.
+	// RecordTraceContexts stores agent-like spans, the first one under a span
+	// id, and completes unsettled actions that were sent without an agent or
+	// without a session: with the agent, and with the session, of the context
+	// of the same trace whose interval contains the action's start and started
+	// last, the larger span id deciding between equals (decision D31). The
+	// order of arrival changes nothing: a better context replaces what an
+	// earlier one completed. Actions that this changes are made due at now when
+	// they have been verified or are due.
 	RecordTraceContexts(ctx context.Context, tenant string, contexts []TraceContext, now engine.Instant) error
+	// CompensationChains returns, for each known action among actionIDs and for
+	// all known actions that their compensations lead to, what it compensates,
+	// by action id; empty for nothing (decision D18).
+	CompensationChains(ctx context.Context, tenant string, actionIDs []string) (map[string]string, error)
 }
 
 // EvidenceSide is what an evidence connection may do.
@@ -106,11 +121,18 @@ type EvidenceSide interface {
 	// IngestFacts stores normalized facts, links and watermarks of one
 	// connection, idempotently (decisions D7, D8, D12): the first fact under a
 	// raw_ref stands, also within one batch. It creates the connections it
-	// meets with the batch's trust, and marks them as having delivered. In the same
-	// transaction it makes due, at now, every action that has a due row and
-	// whose subject (or linked subject) got a fact or a link (decision D16),
-	// every due action whose contract reads a source whose watermark moved, and
-	// every settled action that a fact named in reversed_by undoes.
+	// meets with the batch's trust, and marks those that sent a fact as having
+	// delivered. In the same transaction it makes due, at now:
+	//
+	//   - every action that has a due row, parked or not, and whose subject (or
+	//     linked subject) got a new fact or a new link (decision D16);
+	//   - every action that has a due row and whose contract reads a source
+	//     whose watermark moved to the close of the action's window or past it
+	//     (before that it cannot settle anything);
+	//   - every settled action that a new fact named in its contract's
+	//     reversed_by undoes, by type, source and time (clock skew counted).
+	//
+	// What is due already keeps its earlier time and its TriggeredBy.
 	IngestFacts(ctx context.Context, tenant string, batch FactBatch, now engine.Instant) (Ingested, error)
 	// SetConnection sets health, trust, override, clock skew and a forward
 	// watermark of one connection; fields that are nil stay as they are.
@@ -134,16 +156,18 @@ type Contracts interface {
 type Verification interface {
 	// DueTenants lists tenants that have work due at now, across tenants.
 	DueTenants(ctx context.Context, now engine.Instant, limit int) ([]string, error)
-	// NextDue is the earliest moment at which any unparked, unleased work is due, across tenants; ok is false for none.
+	// NextDue is the earliest moment at which any unparked work is due, across
+	// tenants; leased work counts from the end of its lease. ok is false for none.
 	NextDue(ctx context.Context) (at engine.Instant, ok bool, err error)
 	// LeaseDue leases work due at now to owner until the lease's end, oldest
-	// due first, skipping what others hold. Work whose lease ended before now is taken over.
+	// due first, skipping what anybody holds. Work whose lease ended at now or before is taken over.
 	LeaseDue(ctx context.Context, tenant string, lease Lease, limit int) ([]Due, error)
 	// LeaseActions leases the named actions whether or not they are due
-	// (manual verification), making a due row where there is none. What
-	// another owner holds is left out of the result.
+	// (manual verification), parked ones too, making a due row where there is
+	// none. What anybody holds is left out of the result. Due.TriggeredBy is "manual".
 	LeaseActions(ctx context.Context, tenant string, lease Lease, claimIDs []string) ([]Due, error)
-	// ReleaseDue gives leases back unchanged, and removes due rows that LeaseActions made.
+	// ReleaseDue gives leases back, and removes due rows that LeaseActions made
+	// and nothing woke. Attempts stay counted. What the owner no longer holds is left alone.
 	ReleaseDue(ctx context.Context, tenant string, owner string, due []Due) error
 	// Evaluate runs the SQL evaluator: one statement for the whole batch, which
 	// must be of this contract version. Results stand in no particular order;
@@ -158,14 +182,17 @@ type Verification interface {
 	// gaps (decision D25), updates the actions' latest verdict, puts the events
 	// into the outbox and sets what is due next: NextCheckAt, or nothing when
 	// it is nil. Work that was woken after it was leased stays due at its new
-	// time. A run under a lease that was lost fails the whole call with
-	// ErrLeaseLost. It returns the runs with Seq, ID and chain hashes filled in, in order.
+	// time. A run under a lease that another owner took over, or whose due row
+	// is gone, fails the whole call with ErrLeaseLost. It returns the runs with Seq, ID and chain hashes filled in, in order.
 	StoreRuns(ctx context.Context, tenant string, runs []Run) ([]Run, error)
-	// Park takes due work out of the queue with the error that stopped it, until Unpark or a new fact.
+	// Park takes leased work out of the queue with the error that stopped it,
+	// until something wakes it or LeaseActions names it. Work that was woken
+	// after it was leased, or that the owner no longer holds, is not parked.
 	Park(ctx context.Context, tenant string, owner string, parked []Parked, now engine.Instant) error
-	// LeaseOutbox leases events for delivery, oldest first, across tenants.
+	// LeaseOutbox leases events for delivery, oldest first, across tenants. Attempts counts this lease.
 	LeaseOutbox(ctx context.Context, lease Lease, limit int) ([]OutboxEvent, error)
-	// CompleteOutbox removes delivered events; an event in retry stays until its RetryAt.
+	// CompleteOutbox removes delivered events; an event in retry stays, and is
+	// not leased before its RetryAt. What the owner no longer holds is left alone.
 	CompleteOutbox(ctx context.Context, owner string, delivered []OutboxEvent, retry []OutboxRetry) error
 }
 
@@ -181,7 +208,8 @@ type Reading interface {
 	Summary(ctx context.Context, tenant string, filter ActionFilter) (Summary, error)
 	// Connections lists all connections of all sources.
 	Connections(ctx context.Context, tenant string) ([]engine.Connection, error)
-	// Compensations returns the latest correcting action of each action that has one, by the corrected action's id (decision D18).
+	// Compensations returns the latest correcting action (by requested_at, then
+	// action id) of each action that has one, by the corrected action's id (decision D18).
 	Compensations(ctx context.Context, tenant string, actionIDs []string) (map[string]Compensation, error)
 	// VerdictByHash looks across tenants and returns no tenant data.
 	VerdictByHash(ctx context.Context, hash [32]byte) (PublicVerdict, error)

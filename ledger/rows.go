@@ -99,7 +99,7 @@ type Due struct {
 	Generation int64
 	// TriggeredBy is why it is due: "action", "fact:<raw_ref>", "recheck", "manual".
 	TriggeredBy string
-	// Attempts counts leases since the last stored run.
+	// Attempts counts leases since the last stored run or wake, this one included.
 	Attempts int
 	// Made: LeaseActions made the row.
 	Made bool
@@ -212,7 +212,8 @@ type ActionPage struct {
 	Next string
 }
 
-// Summary counts actions by the policy verdict of their latest run. Pending and compensated overlap with the others.
+// Summary counts actions by the policy verdict of their latest run. Pending and
+// compensated overlap with the others; unverified actions have no run.
 type Summary struct {
 	Total, Pass, Fail, Unknown, Pending, Compensated, Unverified int
 }
@@ -220,6 +221,9 @@ type Summary struct {
 // Compensation is the latest action that corrects another one.
 type Compensation struct {
 	By StoredAction
+	// Settled is the policy verdict of By's latest settled run; empty while
+	// there is none. The corrected action is compensated when it is Verified.
+	Settled engine.RawVerdict
 }
 
 // PublicVerdict is what anybody who has a hash may learn.
