@@ -27,12 +27,12 @@ func Judge(c *contract.Contract, one *engine.Case) engine.Evaluation {
 		findings[i] = call.Evaluate(one)
 	}
 	j := judgement{contract: c, facts: one.Facts, findings: findings}
-	return engine.Evaluation{
-		ActionID: one.Action.ActionID,
-		Findings: findings,
-		Outcome:  j.verdict(engine.Outcome),
-		Policy:   j.verdict(engine.Policy),
+	e := engine.Evaluation{ActionID: one.Action.ActionID, Findings: findings, Outcome: j.verdict(engine.Outcome)}
+	e.Policy = e.Outcome
+	if j.policyViolated() {
+		e.Policy = j.verdict(engine.Policy)
 	}
+	return e
 }
 
 type judgement struct {
@@ -111,6 +111,17 @@ func (j judgement) matched(codes []string, t *contract.Tree, wanted bool) []stri
 		codes = j.matched(codes, child, wanted)
 	}
 	return codes
+}
+
+// policyViolated says that something fired which fails the policy lens alone;
+// without it both lenses run the same tests.
+func (j judgement) policyViolated() bool {
+	for i, check := range j.contract.Checks {
+		if j.findings[i].Fired && check.Section != contract.ExpectedEffects && check.Section != contract.ReversedBy {
+			return true
+		}
+	}
+	return false
 }
 
 // violations are the codes of everything that fired and fails the lens, in contract order.
