@@ -129,7 +129,7 @@ func (p *parser) withoutLenses(root *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value == "lenses" {
 			p.reporter.Report(root.Content[i], "lenses", diagnostic.Diagnostic{
-				Message: "'lenses' is not allowed in an action contract; the outcome and policy lenses are derived from action:",
+				Message: "'lenses' is not allowed in an action contract; the outcome and policy lenses are derived from the action block",
 				Allowed: "remove the key",
 			})
 			continue
@@ -392,10 +392,11 @@ func (p *parser) entry(node *yaml.Node, s primitive.Section, path string, words 
 		return primitive.Entry{}, false
 	}
 	if node.Kind != yaml.MappingNode || len(node.Content) != 2 {
-		p.reporter.Report(node, path, diagnostic.Diagnostic{
-			Message: path + " is not a mapping with a single key",
-			Allowed: fmt.Sprintf("write {%s: ...}", spellings[0]),
-		})
+		allowed := fmt.Sprintf("write {%s: ...}", spellings[0])
+		if words != nil {
+			allowed = fmt.Sprintf("write one primitive, like {%s: ...}, or one of %s", spellings[len(spellings)-1], joined(words))
+		}
+		p.reporter.Report(node, path, diagnostic.Diagnostic{Message: path + " is not a mapping with a single key", Allowed: allowed})
 		return primitive.Entry{}, false
 	}
 	key, argument := node.Content[0], node.Content[1]

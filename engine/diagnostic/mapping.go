@@ -121,7 +121,7 @@ func (m *Mapping) Scalar(key string) (text string, ok bool) {
 		return "", false
 	}
 	if node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
-		m.Errorf(key, "%s is not a single value", m.Path(key))
+		m.Report(key, Diagnostic{Message: m.Path(key) + " is not a single value", Allowed: "write one text or number, or remove the key"})
 		return "", false
 	}
 	return node.Value, true
@@ -213,7 +213,7 @@ func (m *Mapping) List(key string) []*yaml.Node {
 		return nil
 	}
 	if node.Kind != yaml.SequenceNode {
-		m.Errorf(key, "%s is not a list", m.Path(key))
+		m.Report(key, Diagnostic{Message: m.Path(key) + " is not a list", Allowed: "write entries that begin with -, or remove the key"})
 		return nil
 	}
 	return node.Content

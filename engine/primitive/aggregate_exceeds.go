@@ -32,6 +32,8 @@ const (
 	byContract = "contract"
 )
 
+var scopes = []string{byAgent, bySubject, byContract}
+
 var aggregateExceedsDefinition = Definition{
 	Name: "aggregate_exceeds",
 	Spellings: map[Section][]string{
@@ -48,7 +50,7 @@ var aggregateExceedsArguments = effectArguments(
 	Argument{Name: "attr", Kind: KindIdentifier, Doc: "attribute that is summed; effects are counted when absent"},
 	Argument{Name: "max", Kind: KindDecimal, Required: true, Doc: "largest allowed total"},
 	Argument{Name: "over", Kind: KindDuration, Required: true, Doc: "lookback"},
-	Argument{Name: "by", Kind: KindScope, Doc: "whose actions count: agent (default), subject or contract"},
+	Argument{Name: "by", Kind: KindScope, Words: scopes, Doc: "whose actions count: agent (default), subject or contract"},
 )
 
 func parseAggregateExceeds(p Parsing, argument *yaml.Node, path string) (Entry, bool) {
@@ -68,7 +70,6 @@ func parseAggregateExceeds(p Parsing, argument *yaml.Node, path string) (Entry, 
 }
 
 func parseScope(m *diagnostic.Mapping) string {
-	scopes := []string{byAgent, bySubject, byContract}
 	text, ok := m.Scalar("by")
 	if !ok {
 		return byAgent

@@ -37,9 +37,14 @@ func effectArguments(extra ...Argument) []Argument {
 		{Name: "source", Kind: KindIdentifier, Doc: "system of record that reports it; any when absent"},
 		{Name: "within", Kind: KindDuration, Doc: "how long after the request it counts; the action's window when absent"},
 		{Name: "where", Kind: KindWhere, Doc: "attributes that must equal a value"},
-		{Name: "where_action", Kind: KindWhereAction, Doc: "attributes that must equal a field of the action"},
+		{Name: "where_action", Kind: KindWhereAction, Words: actionFields, Doc: "attributes that must equal a field of the action"},
 	}
 	return append(append(shared, extra...), messageArgument)
+}
+
+// trustWords are the levels of trust in the specification's words.
+func trustWords() []string {
+	return []string{engine.SelfReported.String(), engine.Shared.String(), engine.Independent.String()}
 }
 
 var messageArgument = Argument{Name: "message", Kind: KindText, Doc: "sentence for the operator when the check fails"}

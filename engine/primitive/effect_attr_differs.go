@@ -37,8 +37,12 @@ var effectAttrDiffersDefinition = Definition{
 	},
 	Doc:       "True when a matching fact in the window carries an attribute that differs from its reference by more than the tolerance.",
 	Arguments: effectAttrDiffersArguments,
-	Labels:    map[string]string{"effect_attr_mismatch": "Value differs from its reference"},
-	Parse:     parseEffectAttrDiffers,
+	Choices: []Choice{
+		{Keys: []string{"equals_param", "equals_state"}, Required: true},
+		{Keys: []string{"plus_param", "minus_param"}},
+	},
+	Labels: map[string]string{"effect_attr_mismatch": "Value differs from its reference"},
+	Parse:  parseEffectAttrDiffers,
 }
 
 var effectAttrDiffersArguments = effectArguments(
@@ -47,7 +51,7 @@ var effectAttrDiffersArguments = effectArguments(
 	Argument{Name: "equals_state", Kind: KindState, Doc: "reference: an attribute of the latest state before the action"},
 	Argument{Name: "plus_param", Kind: KindIdentifier, Doc: "parameter that is added to the reference"},
 	Argument{Name: "minus_param", Kind: KindIdentifier, Doc: "parameter that is taken from the reference"},
-	Argument{Name: "tolerance", Kind: KindDecimal, Doc: "absolute difference that is allowed; 0 when absent"},
+	Argument{Name: "tolerance", Kind: KindTolerance, Doc: "absolute difference that is allowed; 0 when absent"},
 )
 
 // StateArguments describe the mapping under equals_state.
@@ -96,15 +100,15 @@ func parseStateRef(p Parsing, m *diagnostic.Mapping) *stateRef {
 }
 
 func checkReference(m *diagnostic.Mapping, e effectAttrDiffers) {
-	node := m.Path("")
+	place := strings.TrimSuffix(m.Path(""), ".")
 	switch {
 	case m.Has("equals_param") && m.Has("equals_state"):
-		m.Errorf("equals_state", "%sequals_param and equals_state are both given; keep one reference", node)
+		m.Errorf("equals_state", "%s: equals_param and equals_state are both given; keep one reference", place)
 	case !m.Has("equals_param") && !m.Has("equals_state"):
-		m.Errorf("equals_param", "%sa reference is missing; write equals_param or equals_state", node)
+		m.Errorf("equals_param", "%s: the reference is missing; write equals_param or equals_state", place)
 	}
 	if m.Has("plus_param") && m.Has("minus_param") {
-		m.Errorf("minus_param", "%splus_param and minus_param are both given; keep one", node)
+		m.Errorf("minus_param", "%s: plus_param and minus_param are both given; keep one", place)
 	}
 	if e.tolerance.Cmp(engine.Decimal{}) < 0 {
 		m.Errorf("tolerance", "%s: %s is negative; write 0 or more", m.Path("tolerance"), e.tolerance)

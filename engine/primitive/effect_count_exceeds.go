@@ -16,8 +16,8 @@ type effectCountExceeds struct {
 	max int64
 }
 
-// maxCount bounds max so that every evaluator counts in whole numbers.
-const maxCount = 1_000_000
+// MaxCount bounds max so that every evaluator counts in whole numbers.
+const MaxCount = 1_000_000
 
 var effectCountExceedsDefinition = Definition{
 	Name: "effect_count_exceeds",
@@ -51,10 +51,10 @@ func parseCount(m *diagnostic.Mapping, key string, otherwise int64) int64 {
 		return otherwise
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > maxCount || text[0] == '+' {
+	if err != nil || n < 0 || n > MaxCount || text[0] == '+' {
 		m.Report(key, diagnostic.Diagnostic{
 			Message: fmt.Sprintf("%s: %q is no count", m.Path(key), text),
-			Allowed: fmt.Sprintf("write a whole number from 0 to %d", maxCount),
+			Allowed: fmt.Sprintf("write a whole number from 0 to %d", MaxCount),
 		})
 		return otherwise
 	}

@@ -20,7 +20,7 @@ var effectObservedDefinition = Definition{
 		Condition:        {"effect_observed"},
 	},
 	Doc:       "True when at least one matching fact is observed between the request and the end of the window.",
-	Shorthand: true,
+	Bare:      KindIdentifier,
 	Arguments: effectObservedArguments,
 	Labels: map[string]string{
 		"effect_observed":         "Effect observed",
@@ -31,7 +31,7 @@ var effectObservedDefinition = Definition{
 }
 
 var effectObservedArguments = effectArguments(Argument{
-	Name: "min_trust", Kind: KindTrust, OnlyIn: []Section{ExpectedEffects},
+	Name: "min_trust", Kind: KindTrust, Words: trustWords(), OnlyIn: []Section{ExpectedEffects},
 	Doc: "lowest trust of a source whose fact satisfies the effect",
 })
 

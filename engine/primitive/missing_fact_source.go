@@ -17,7 +17,7 @@ var missingFactSourceDefinition = Definition{
 	Name:      "missing_fact_source",
 	Spellings: map[Section][]string{Condition: {"missing_fact_source"}},
 	Doc:       "True when one of the named sources has never reported, or could not be read for this verification.",
-	Shorthand: true,
+	Bare:      KindIdentifiers,
 	Labels:    map[string]string{"missing_fact_source": "A required fact source has never reported"},
 	Parse:     parseMissingFactSource,
 }

@@ -18,7 +18,8 @@ type paramNotIn struct {
 	values []pair // attr is the parameter's name
 }
 
-const maxValues = 256
+// MaxValues is the longest list of allowed values.
+const MaxValues = 256
 
 var paramNotInDefinition = Definition{
 	Name: "param_not_in",
@@ -63,8 +64,8 @@ func parseValues(m *diagnostic.Mapping, param string) []pair {
 			values = append(values, pair{param, engine.StringValue(text)})
 		}
 	}
-	if m.Reporter().Count() == before && (len(list) == 0 || len(list) > maxValues) {
-		m.Errorf("values", "%s has %d values; 1 to %d are allowed", m.Path("values"), len(list), maxValues)
+	if m.Reporter().Count() == before && (len(list) == 0 || len(list) > MaxValues) {
+		m.Errorf("values", "%s has %d values; 1 to %d are allowed", m.Path("values"), len(list), MaxValues)
 	}
 	slices.SortFunc(values, func(a, b pair) int {
 		return strings.Compare(a.value.Canonicalized(), b.value.Canonicalized())

@@ -64,8 +64,11 @@ type Definition struct {
 	Doc string
 	// Arguments describe the mapping under the name, for the schema and the reference page.
 	Arguments []Argument
-	// Shorthand: a bare text is allowed instead of the mapping.
-	Shorthand bool
+	// Choices are keys of which only one may be given, for the schema.
+	Choices []Choice
+	// Bare is the kind of value that is allowed instead of the mapping of
+	// arguments; empty for none.
+	Bare ArgumentKind
 	// Labels are the primitive's reason codes in words, by what stands before the colon.
 	Labels map[string]string
 	// Parse reads the argument. It reports what is wrong and then returns ok false.
@@ -78,8 +81,16 @@ type Argument struct {
 	Kind     ArgumentKind
 	Required bool
 	Doc      string
+	// Words are those that the value, or a value under the key, may be; empty for no such list.
+	Words []string
 	// OnlyIn limits the argument to some sections; empty means all.
 	OnlyIn []Section
+}
+
+// Choice is a set of keys of which at most one may be given; exactly one when Required.
+type Choice struct {
+	Keys     []string
+	Required bool
 }
 
 // ArgumentKind is the kind of value that an argument takes.
@@ -90,6 +101,7 @@ const (
 	KindIdentifier  ArgumentKind = "identifier"
 	KindIdentifiers ArgumentKind = "identifiers"
 	KindDecimal     ArgumentKind = "decimal"
+	KindTolerance   ArgumentKind = "tolerance" // a decimal that is not negative
 	KindCount       ArgumentKind = "count"
 	KindDuration    ArgumentKind = "duration"
 	KindText        ArgumentKind = "text"
@@ -174,14 +186,15 @@ func Spellings(section Section) []string {
 func keys(arguments []Argument, section Section) []string {
 	var names []string
 	for _, a := range arguments {
-		if a.allowedIn(section) {
+		if a.AllowedIn(section) {
 			names = append(names, a.Name)
 		}
 	}
 	return names
 }
 
-func (a Argument) allowedIn(section Section) bool {
+// AllowedIn says whether the argument may be written in a section.
+func (a Argument) AllowedIn(section Section) bool {
 	if len(a.OnlyIn) == 0 {
 		return true
 	}

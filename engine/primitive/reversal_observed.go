@@ -20,7 +20,7 @@ var reversalObservedDefinition = Definition{
 		Condition:  {"reversal_observed"},
 	},
 	Doc:       "True when a matching fact undoes the action within its own time, 30d when absent.",
-	Shorthand: true,
+	Bare:      KindIdentifier,
 	Arguments: reversalObservedArguments,
 	Labels:    map[string]string{"reversed": "Reversed"},
 	Parse:     parseReversalObserved,

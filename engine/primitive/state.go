@@ -42,7 +42,7 @@ func parseState(p Parsing, arguments []Argument, argument *yaml.Node, path strin
 		lookback: m.Duration("lookback", defaultLookback),
 		where:    parseWhere(m, "where"),
 	}
-	if len(s.where) == 0 && p.Reporter.Count() == before {
+	if where := m.Value("where"); where == nil || where.Kind == yaml.MappingNode && len(where.Content) == 0 {
 		m.Report("where", diagnostic.Diagnostic{Message: path + " needs a non-empty where", Allowed: "write where: {attribute: value}"})
 	}
 	return s, m.Text("message", MaxMessage), p.Reporter.Count() == before
