@@ -1,0 +1,101 @@
+package record
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/countersign-otel/countersign/engine"
+)
+
+// Action is a recorded action on its way to a ledger.
+type Action struct {
+	// Tenant is empty where the processor was given none; the exporter's own holds then.
+	Tenant string
+	Action engine.Action
+	// StartedNanos is the start of the call in OTLP nanoseconds; 0 when unknown.
+	StartedNanos int64
+}
+
+// actionFields is the largest number of fields of one action.
+const actionFields = 20
+
+// AppendAction adds one action to those that a span or log record carries.
+func AppendAction(attributes pcommon.Map, a Action) {
+	m := appendMap(attributes, ActionsKey)
+	m.EnsureCapacity(actionFields)
+	putText(m, tenantField, a.Tenant)
+	putText(m, actionIDField, a.Action.ActionID)
+	putText(m, contractIDField, a.Action.ContractID)
+	if a.Action.ContractVersion != 0 {
+		m.PutInt(contractVersionField, int64(a.Action.ContractVersion))
+	}
+	putText(m, workflowIDField, a.Action.WorkflowID)
+	putText(m, agentIDField, a.Action.AgentID)
+	putText(m, actionTypeField, a.Action.ActionType)
+	putText(m, subjectIDField, a.Action.SubjectID)
+	putText(m, subjectKindField, a.Action.SubjectKind)
+	m.PutStr(requestedAtField, a.Action.RequestedAt.String())
+	if a.StartedNanos != 0 {
+		m.PutInt(startedNanosField, a.StartedNanos)
+	}
+	if a.Action.Params.Captured() {
+		m.PutStr(paramsField, a.Action.Params.Text())
+	}
+	putText(m, channelField, a.Action.Channel)
+	putText(m, compensatesField, a.Action.Compensates)
+	putText(m, traceIDField, a.Action.TraceID)
+	putText(m, spanIDField, a.Action.SpanID)
+	putText(m, sessionIDField, a.Action.SessionID)
+	putText(m, referenceIDField, a.Action.ReferenceID)
+	putText(m, toolField, a.Action.Tool)
+	putText(m, reportedOutcomeField, a.Action.ReportedOutcome)
+}
+
+// appendMap adds an empty map to the slice under key. Anything else that
+// stands there is replaced: it cannot be ours.
+func appendMap(attributes pcommon.Map, key string) pcommon.Map {
+	value, ok := attributes.Get(key)
+	if !ok || value.Type() != pcommon.ValueTypeSlice {
+		return attributes.PutEmptySlice(key).AppendEmpty().SetEmptyMap()
+	}
+	return value.Slice().AppendEmpty().SetEmptyMap()
+}
+
+func putText(m pcommon.Map, key, text string) {
+	if text != "" {
+		m.PutStr(key, text)
+	}
+}
+
+func readAction(m pcommon.Map) (Action, error) {
+	r := reader{fields: m}
+	a := Action{
+		Tenant: r.text(tenantField),
+		Action: engine.Action{
+			ActionID:        r.text(actionIDField),
+			ContractID:      r.text(contractIDField),
+			ContractVersion: r.version(),
+			WorkflowID:      r.text(workflowIDField),
+			AgentID:         r.text(agentIDField),
+			ActionType:      r.text(actionTypeField),
+			SubjectID:       r.text(subjectIDField),
+			SubjectKind:     r.text(subjectKindField),
+			RequestedAt:     r.instant(requestedAtField),
+			Params:          r.object(paramsField),
+			Channel:         r.text(channelField),
+			Compensates:     r.text(compensatesField),
+			TraceID:         r.text(traceIDField),
+			SpanID:          r.text(spanIDField),
+			SessionID:       r.text(sessionIDField),
+			ReferenceID:     r.text(referenceIDField),
+			Tool:            r.text(toolField),
+			ReportedOutcome: r.text(reportedOutcomeField),
+		},
+		StartedNanos: r.nanos(startedNanosField),
+	}
+	if r.err != nil {
+		return Action{}, r.err
+	}
+	var err error
+	a.Action, err = a.Action.Normalize()
+	return a, err
+}

@@ -1,0 +1,141 @@
+package record
+
+import (
+	"fmt"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// Batch is everything that one batch of telemetry carries, in its order.
+// Actions and facts are normalized.
+type Batch struct {
+	Actions  []Action
+	Facts    []Fact
+	Contexts []Context
+	// Rejected are items that do not read; those beside them are not concerned.
+	Rejected []Rejected
+}
+
+// Rejected is one item that does not read.
+type Rejected struct {
+	// Where is the span or log record, and the attribute: "span 5fb3...: countersign.actions[1]".
+	Where string
+	Err   error
+}
+
+// Error is Where and Err in one line.
+func (r Rejected) Error() string { return fmt.Sprintf("%s: %v", r.Where, r.Err) }
+
+// Empty says that the batch carries nothing at all.
+func (b *Batch) Empty() bool {
+	return len(b.Actions) == 0 && len(b.Facts) == 0 && len(b.Contexts) == 0 && len(b.Rejected) == 0
+}
+
+// FromTraces reads what spans carry. It changes nothing.
+func FromTraces(td ptrace.Traces) Batch {
+	var b Batch
+	for _, resource := range td.ResourceSpans().All() {
+		for _, scope := range resource.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				b.readSpan(span)
+			}
+		}
+	}
+	return b
+}
+
+// FromLogs reads what log records carry. It changes nothing.
+func FromLogs(ld plog.Logs) Batch {
+	var b Batch
+	for _, resource := range ld.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, entry := range scope.LogRecords().All() {
+				b.readLog(entry)
+			}
+		}
+	}
+	return b
+}
+
+func (b *Batch) readSpan(span ptrace.Span) {
+	for key, value := range span.Attributes().All() {
+		if !Owned(key) {
+			continue
+		}
+		place := func() string { return "span " + span.SpanID().String() }
+		if key == ContextKey {
+			b.readContext(place, value, span)
+			continue
+		}
+		b.read(place, key, value)
+	}
+}
+
+func (b *Batch) readLog(entry plog.LogRecord) {
+	for key, value := range entry.Attributes().All() {
+		if Owned(key) {
+			b.read(func() string { return "log record of " + entry.Timestamp().String() }, key, value)
+		}
+	}
+}
+
+func (b *Batch) readContext(place func() string, value pcommon.Value, span ptrace.Span) {
+	if value.Type() != pcommon.ValueTypeMap {
+		b.reject(place()+": "+ContextKey, wrongType(value, pcommon.ValueTypeMap))
+		return
+	}
+	c, err := readContext(value.Map(), span)
+	if err != nil {
+		b.reject(place()+": "+ContextKey, err)
+		return
+	}
+	b.Contexts = append(b.Contexts, c)
+}
+
+func (b *Batch) read(place func() string, key string, value pcommon.Value) {
+	switch key {
+	case ActionsKey:
+		b.each(place, key, value, func(m pcommon.Map) error {
+			a, err := readAction(m)
+			if err == nil {
+				b.Actions = append(b.Actions, a)
+			}
+			return err
+		})
+	case FactsKey:
+		b.each(place, key, value, func(m pcommon.Map) error {
+			f, err := readFact(m)
+			if err == nil {
+				b.Facts = append(b.Facts, f)
+			}
+			return err
+		})
+	}
+}
+
+func (b *Batch) each(place func() string, key string, value pcommon.Value, read func(pcommon.Map) error) {
+	if value.Type() != pcommon.ValueTypeSlice {
+		b.reject(place()+": "+key, wrongType(value, pcommon.ValueTypeSlice))
+		return
+	}
+	for i, item := range value.Slice().All() {
+		err := wrongType(item, pcommon.ValueTypeMap)
+		if item.Type() == pcommon.ValueTypeMap {
+			err = read(item.Map())
+		}
+		if err != nil {
+			b.reject(place()+": "+key+"["+strconv.Itoa(i)+"]", err)
+		}
+	}
+}
+
+func (b *Batch) reject(where string, err error) {
+	b.Rejected = append(b.Rejected, Rejected{Where: where, Err: err})
+}
+
+func wrongType(value pcommon.Value, want pcommon.ValueType) error {
+	return fmt.Errorf("%w: is a %s; a %s was expected", ErrRecord, value.Type(), want)
+}

@@ -1,0 +1,61 @@
+package record
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/countersign-otel/countersign/engine"
+)
+
+// Fact is a fact on its way to a ledger.
+type Fact struct {
+	// Tenant is empty where the processor was given none; the exporter's own holds then.
+	Tenant string
+	// Connection is the provider's name; engine.FactsAPI for none.
+	Connection string
+	// Trust is what the path so far has earned; engine.UnknownTrust says nothing.
+	Trust engine.Trust
+	Fact  engine.Fact
+}
+
+// factFields is the largest number of fields of one fact.
+const factFields = 10
+
+// AppendFact adds one fact to those that a span or log record carries.
+func AppendFact(attributes pcommon.Map, f Fact) {
+	m := appendMap(attributes, FactsKey)
+	m.EnsureCapacity(factFields)
+	putText(m, tenantField, f.Tenant)
+	putText(m, rawRefField, f.Fact.RawRef)
+	putText(m, sourceField, f.Fact.Source)
+	putText(m, factTypeField, f.Fact.Type)
+	putText(m, subjectIDField, f.Fact.SubjectID)
+	putText(m, subjectKindField, f.Fact.SubjectKind)
+	m.PutStr(occurredAtField, f.Fact.OccurredAt.String())
+	m.PutStr(attributesField, f.Fact.Attributes.Text())
+	putText(m, connectionField, f.Connection)
+	putText(m, trustField, f.Trust.String())
+}
+
+func readFact(m pcommon.Map) (Fact, error) {
+	r := reader{fields: m}
+	f := Fact{
+		Tenant:     r.text(tenantField),
+		Connection: r.text(connectionField),
+		Trust:      r.trust(trustField),
+		Fact: engine.Fact{
+			RawRef:      r.text(rawRefField),
+			Source:      r.text(sourceField),
+			Type:        r.text(factTypeField),
+			SubjectID:   r.text(subjectIDField),
+			SubjectKind: r.text(subjectKindField),
+			OccurredAt:  r.instant(occurredAtField),
+			Attributes:  r.object(attributesField),
+		},
+	}
+	if r.err != nil {
+		return Fact{}, r.err
+	}
+	var err error
+	f.Fact, err = f.Fact.Normalize()
+	return f, err
+}

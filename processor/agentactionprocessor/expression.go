@@ -1,0 +1,67 @@
+package agentactionprocessor
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
+)
+
+// expression is a compiled OTTL value expression; the zero value was not configured.
+type expression[K any] struct {
+	value *ottl.ValueExpression[K]
+	// argument is set where the whole expression is ToolArgument("..."): the
+	// argument is then read as it is, at no cost and with its number's exact text.
+	argument *path
+}
+
+// plainArgument is an expression that only reads an argument.
+var plainArgument = regexp.MustCompile(`^\s*ToolArgument\(\s*"([^"\\]*)"\s*\)\s*$`)
+
+func compileExpression[K any](parser *ottl.Parser[K], text string) (expression[K], error) {
+	if text == "" {
+		return expression[K]{}, nil
+	}
+	value, err := parser.ParseValueExpression(text)
+	if err != nil {
+		return expression[K]{}, err
+	}
+	e := expression[K]{value: value}
+	if match := plainArgument.FindStringSubmatch(text); match != nil {
+		p := newPath(match[1])
+		e.argument = &p
+	}
+	return e, nil
+}
+
+func (e *expression[K]) configured() bool { return e.value != nil }
+
+// eval returns nil for a value that is not there.
+func (e *expression[K]) eval(ctx *callContext, tc K) (any, error) {
+	if e.argument != nil {
+		return e.argument.lookup(ctx.call.Arguments.Value), nil
+	}
+	return e.value.Eval(ctx, tc)
+}
+
+// callContext carries the tool call to the functions of an expression. It is
+// its own Value, so that passing it on allocates nothing.
+type callContext struct {
+	context.Context
+	call *call
+}
+
+type callKey struct{}
+
+// Value returns the call for callKey.
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c.call
+	}
+	return c.Context.Value(key)
+}
+
+func callFrom(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}

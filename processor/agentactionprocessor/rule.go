@@ -1,0 +1,270 @@
+package agentactionprocessor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/gobwas/glob"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/record/verifiedactions"
+	"github.com/countersign-otel/countersign/processor/agentactionprocessor/dialect"
+)
+
+// rule is a compiled RuleConfig for one kind of telemetry: K is the OTTL
+// context of spans or of log records.
+type rule[K any] struct {
+	*ruleHead
+	condition *ottl.Condition[K]
+
+	subjectID, actionID, requestedAt, compensates expression[K]
+	// optional are the fields without which an action is still worth recording.
+	optional []field[K]
+	params   []param[K]
+}
+
+// ruleHead is what a rule says without expressions.
+type ruleHead struct {
+	index      int
+	name       string
+	tool       string
+	pattern    glob.Glob // nil where tool has no wildcards
+	verified   verifiedactions.Type
+	contract   string
+	version    int
+	kind       string
+	actionType string
+	paramsMode string
+}
+
+type field[K any] struct {
+	name  string
+	value expression[K]
+	into  func(*engine.Action) *string
+}
+
+type param[K any] struct {
+	name  string
+	value expression[K]
+}
+
+// concerns says whether the rule is for this call, its condition apart.
+func (r *ruleHead) concerns(c *call) bool {
+	if r.verified != "" && r.verified != c.verified {
+		return false
+	}
+	switch {
+	case r.tool == "":
+		return true
+	case r.pattern != nil:
+		return c.Tool != "" && r.pattern.Match(c.Tool)
+	}
+	return r.tool == c.Tool
+}
+
+// label is what errors and metrics call the rule.
+func (r *ruleHead) label() string {
+	if r.name != "" {
+		return r.name
+	}
+	return "rules[" + strconv.Itoa(r.index) + "]"
+}
+
+// holds evaluates the condition.
+func (r *rule[K]) holds(ctx *callContext, tc K) (bool, error) {
+	if r.condition == nil {
+		return true, nil
+	}
+	held, err := r.condition.Eval(ctx, tc)
+	if err != nil {
+		return false, fmt.Errorf("condition: %w", err)
+	}
+	return held, nil
+}
+
+// action makes the action that the rule records of the call. Notes say what
+// had to be left out of it.
+func (r *rule[K]) action(ctx *callContext, tc K) (a engine.Action, notes []error, err error) {
+	c := ctx.call
+	a = engine.Action{
+		ContractID:      r.contract,
+		ContractVersion: r.version,
+		WorkflowID:      c.Workflow,
+		AgentID:         c.Agent,
+		ActionType:      r.actionType,
+		SubjectKind:     r.kind,
+		TraceID:         c.TraceID.String(),
+		SpanID:          c.SpanID.String(),
+		SessionID:       c.Session,
+		ReferenceID:     c.reference,
+		Tool:            c.Tool,
+		ReportedOutcome: string(c.Outcome),
+	}
+	if a.SubjectID, err = required(ctx, tc, &r.subjectID, "subject_id"); err != nil {
+		return engine.Action{}, nil, err
+	}
+	if a.ActionID, err = r.id(ctx, tc); err != nil {
+		return engine.Action{}, nil, err
+	}
+	if a.RequestedAt, err = r.moment(ctx, tc); err != nil {
+		return engine.Action{}, nil, err
+	}
+	if a.Compensates, err = evalText(ctx, tc, &r.compensates); err != nil {
+		return engine.Action{}, nil, fmt.Errorf("compensates: %w", err)
+	}
+	notes = r.fillOptional(ctx, tc, &a)
+	var note error
+	if a.Params, note = r.evalParams(ctx, tc); note != nil {
+		notes = append(notes, note)
+	}
+	a, err = a.Normalize()
+	return a, notes, err
+}
+
+// fillOptional leaves out what does not work, and says so.
+func (r *rule[K]) fillOptional(ctx *callContext, tc K, a *engine.Action) (notes []error) {
+	for i := range r.optional {
+		f := &r.optional[i]
+		text, err := evalText(ctx, tc, &f.value)
+		if err == nil && text != "" {
+			err = engine.CheckOpaque(f.name, text)
+		}
+		switch {
+		case err != nil:
+			notes = append(notes, fmt.Errorf("%s: %w", f.name, err))
+		case text != "":
+			*f.into(a) = text
+		}
+	}
+	return notes
+}
+
+var errNoValue = errors.New("the expression gave no value")
+
+func required[K any](ctx *callContext, tc K, e *expression[K], name string) (string, error) {
+	text, err := evalText(ctx, tc, e)
+	if err == nil && text == "" {
+		err = errNoValue
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
+}
+
+func evalText[K any](ctx *callContext, tc K, e *expression[K]) (string, error) {
+	if !e.configured() {
+		return "", nil
+	}
+	value, err := e.eval(ctx, tc)
+	if err != nil {
+		return "", err
+	}
+	return textOf(value)
+}
+
+var errNoID = errors.New("action_id: the telemetry has no trace id and no call id; set action_id in the rule")
+
+// id is the configured action id, else that of the telemetry (decision D13).
+func (r *rule[K]) id(ctx *callContext, tc K) (string, error) {
+	id, err := evalText(ctx, tc, &r.actionID)
+	if err != nil {
+		return "", fmt.Errorf("action_id: %w", err)
+	}
+	if id != "" {
+		return id, nil
+	}
+	if id = ctx.call.actionID(); id == "" {
+		return "", errNoID
+	}
+	return id, nil
+}
+
+var errNoTime = errors.New("requested_at: the telemetry has no time; set requested_at in the rule")
+
+func (r *rule[K]) moment(ctx *callContext, tc K) (engine.Instant, error) {
+	if r.requestedAt.configured() {
+		value, err := r.requestedAt.eval(ctx, tc)
+		if err != nil {
+			return 0, fmt.Errorf("requested_at: %w", err)
+		}
+		if value != nil {
+			instant, err := instantOf(value)
+			if err != nil {
+				return 0, fmt.Errorf("requested_at: %w", err)
+			}
+			return instant, nil
+		}
+	}
+	started := ctx.call.startedNanos()
+	if started == 0 {
+		return 0, errNoTime
+	}
+	return engine.InstantOfNanos(uint64(started)), nil
+}
+
+// evalParams returns no object where the arguments were hidden (decision D33)
+// or break a limit (decision D35); the note says which.
+func (r *rule[K]) evalParams(ctx *callContext, tc K) (engine.Object, error) {
+	switch r.paramsMode {
+	case noParams:
+		return engine.Object{}, nil
+	case allParams:
+		return objectOf(ctx.call.Arguments)
+	}
+	captured := ctx.call.Arguments.Value != nil
+	values := make(map[string]any, len(r.params))
+	var errs []error
+	for i := range r.params {
+		p := &r.params[i]
+		value, err := p.value.eval(ctx, tc)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("params.%s: %w", p.name, err))
+			continue
+		}
+		if value != nil {
+			values[p.name] = value
+		}
+	}
+	if !captured && len(values) == 0 {
+		return engine.Object{}, errors.Join(append(errs, sizeNote(ctx.call.Arguments))...)
+	}
+	object, err := parseParams(values)
+	return object, errors.Join(append(errs, err)...)
+}
+
+func objectOf(arguments dialect.Captured) (engine.Object, error) {
+	if arguments.Value == nil {
+		return engine.Object{}, sizeNote(arguments)
+	}
+	return parseParams(arguments.Value)
+}
+
+// sizeNote says why arguments that were reported have no value.
+func sizeNote(arguments dialect.Captured) error {
+	if !arguments.Truncated {
+		return nil
+	}
+	return fmt.Errorf("params: the arguments have %d bytes or are nested too deep; at most %d bytes are read", arguments.Bytes, dialect.MaxValueBytes)
+}
+
+func parseParams(value any) (engine.Object, error) {
+	object, err := engine.ParseObject(appendJSON(make([]byte, 0, 256), value, 0))
+	if err != nil {
+		return engine.Object{}, fmt.Errorf("params: %w", err)
+	}
+	return object, nil
+}
+
+// sortedNames keeps the order of evaluation, and with it that of errors, the same.
+func sortedNames(values map[string]string) []string {
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
