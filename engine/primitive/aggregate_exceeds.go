@@ -133,7 +133,30 @@ func (e aggregateExceeds) scope() string {
 }
 
 // Explain implements Call.
-func (e aggregateExceeds) Explain() string { return "The " + e.Describe() + "." }
+func (e aggregateExceeds) Explain() string { return e.sentence("at most") }
+
+// ExplainTrue implements Rule.
+func (e aggregateExceeds) ExplainTrue() string { return e.sentence("above") }
+
+func (e aggregateExceeds) sentence(bound string) string {
+	what := "the number of records"
+	if e.attr != "" {
+		what = "the total " + e.attr + " of records"
+	}
+	record := strings.TrimPrefix(e.record(), "a record ")
+	return fmt.Sprintf("%s, %s %s over %s, up to %s after the request, across %s, is %s %s.",
+		place(e.source), what, record, InWords(e.over), InWords(e.within), e.acrossInWords(), bound, e.max)
+}
+
+func (e aggregateExceeds) acrossInWords() string {
+	switch e.by {
+	case bySubject:
+		return "all actions on the same record"
+	case byContract:
+		return "all actions under this contract"
+	}
+	return "all actions of the same agent"
+}
 
 // Evaluate implements Call.
 func (e aggregateExceeds) Evaluate(c *engine.Case) engine.Finding {

@@ -174,7 +174,31 @@ func (e effectAttrDiffers) reference() string {
 
 // Explain implements Call.
 func (e effectAttrDiffers) Explain() string {
-	return fmt.Sprintf("%s whose %s is not %s is observed within %s of the request.", e.phrase(), e.attr, e.reference(), e.within)
+	return e.sentence("", fmt.Sprintf("whose %s is not %s", e.attr, e.referenceInWords()))
+}
+
+func (e effectAttrDiffers) referenceInWords() string {
+	text := "the parameter " + e.equalsParam
+	if s := e.equalsState; s != nil {
+		text = fmt.Sprintf("the %s of the latest record %q in %s before the request (at most %s old)", s.attr, s.factType, or(s.source, "any system"), InWords(s.lookback))
+	}
+	if e.plusParam != "" {
+		text += " plus the parameter " + e.plusParam
+	}
+	if e.minusParam != "" {
+		text += " minus the parameter " + e.minusParam
+	}
+	if e.tolerance.Cmp(engine.Decimal{}) > 0 {
+		text += fmt.Sprintf(" (a difference of up to %s is allowed)", e.tolerance)
+	}
+	return text
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
 }
 
 // Evaluate implements Call.

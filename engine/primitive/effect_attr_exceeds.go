@@ -79,7 +79,7 @@ func (e effectAttrExceeds) Describe() string {
 
 // Explain implements Call.
 func (e effectAttrExceeds) Explain() string {
-	return fmt.Sprintf("%s with %s above %s is observed within %s of the request.", e.phrase(), e.attr, e.max, e.within)
+	return e.sentence("", fmt.Sprintf("whose %s is above %s", e.attr, e.max))
 }
 
 // Evaluate implements Call.

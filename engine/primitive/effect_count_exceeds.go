@@ -79,9 +79,7 @@ func (e effectCountExceeds) Describe() string {
 }
 
 // Explain implements Call.
-func (e effectCountExceeds) Explain() string {
-	return fmt.Sprintf("%s is observed more than %d times within %s of the request.", e.phrase(), e.max, e.within)
-}
+func (e effectCountExceeds) Explain() string { return e.sentence(moreThan(e.max)) }
 
 // Evaluate implements Call.
 func (e effectCountExceeds) Evaluate(c *engine.Case) engine.Finding {

@@ -2,6 +2,7 @@ package primitive
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/diagnostic"
@@ -78,11 +79,11 @@ func (e effectObserved) Describe() string { return e.phrase() }
 
 // Explain implements Call.
 func (e effectObserved) Explain() string {
-	text := fmt.Sprintf("%s is observed within %s of the request", e.phrase(), e.within)
+	text := e.sentence("")
 	if e.minTrust != engine.UnknownTrust {
-		text += fmt.Sprintf(", reported by a source whose trust is %s or better", e.minTrust)
+		text = fmt.Sprintf("%s, reported by a source whose trust is %s or better.", strings.TrimSuffix(text, "."), e.minTrust)
 	}
-	return text + "."
+	return text
 }
 
 // Evaluate implements Call.

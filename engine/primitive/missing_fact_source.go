@@ -74,7 +74,7 @@ func (e missingFactSource) Describe() string {
 
 // Explain implements Call.
 func (e missingFactSource) Explain() string {
-	return fmt.Sprintf("One of these sources has never reported: %s.", strings.Join(e.sources, ", "))
+	return strings.Join(e.sources, " or ") + " has never reported, or cannot be read."
 }
 
 // Sources implements Call.

@@ -58,7 +58,12 @@ func (e paramExceeds) Describe() string { return fmt.Sprintf("%s at most %s", e.
 
 // Explain implements Call.
 func (e paramExceeds) Explain() string {
-	return fmt.Sprintf("The parameter %s must be at most %s.", e.param, e.max)
+	return fmt.Sprintf("The parameter %s is at most %s; one that is missing or no number counts as 0.", e.param, e.max)
+}
+
+// ExplainTrue implements Rule.
+func (e paramExceeds) ExplainTrue() string {
+	return fmt.Sprintf("The parameter %s is above %s.", e.param, e.max)
 }
 
 // Sources implements Call.

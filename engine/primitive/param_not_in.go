@@ -102,7 +102,12 @@ func (e paramNotIn) list() string {
 
 // Explain implements Call.
 func (e paramNotIn) Explain() string {
-	return fmt.Sprintf("The parameter %s, when sent, must be one of: %s.", e.param, e.list())
+	return fmt.Sprintf("The parameter %s, when it is sent, is one of: %s.", e.param, e.list())
+}
+
+// ExplainTrue implements Rule.
+func (e paramNotIn) ExplainTrue() string {
+	return fmt.Sprintf("The parameter %s is sent and is none of: %s.", e.param, e.list())
 }
 
 // Sources implements Call.

@@ -1,8 +1,6 @@
 package primitive
 
 import (
-	"fmt"
-
 	"github.com/countersign-otel/countersign/engine"
 	"gopkg.in/yaml.v3"
 )
@@ -40,9 +38,10 @@ func (s preconditionUnmet) Code(fired bool) string {
 func (s preconditionUnmet) Describe() string { return s.phrase() + " was not so before the action" }
 
 // Explain implements Call.
-func (s preconditionUnmet) Explain() string {
-	return fmt.Sprintf("At the moment of the request, the latest record (at most %s old) must be %s.", s.lookback, s.phrase())
-}
+func (s preconditionUnmet) Explain() string { return s.sentence("has") }
+
+// ExplainTrue implements Rule.
+func (s preconditionUnmet) ExplainTrue() string { return s.sentence("is missing, or does not have") }
 
 // Evaluate implements Call.
 func (s preconditionUnmet) Evaluate(c *engine.Case) engine.Finding {

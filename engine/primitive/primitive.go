@@ -54,6 +54,12 @@ type Effect interface {
 	EffectType() (source, factType string)
 }
 
+// Rule is implemented by violations whose Explain says the rule that is kept;
+// ExplainTrue says when the call is true, for condition trees.
+type Rule interface {
+	ExplainTrue() string
+}
+
 // Definition describes one primitive of the language.
 type Definition struct {
 	// Name is the primitive's own name; reason codes and call keys are built on it.

@@ -1,8 +1,6 @@
 package primitive
 
 import (
-	"fmt"
-
 	"github.com/countersign-otel/countersign/engine"
 	"gopkg.in/yaml.v3"
 )
@@ -55,9 +53,7 @@ func (e reversalObserved) Code(fired bool) string { return notUnless(fired, "rev
 func (e reversalObserved) Describe() string { return e.phrase() + " undid the action" }
 
 // Explain implements Call.
-func (e reversalObserved) Explain() string {
-	return fmt.Sprintf("%s within %s of the request undoes the action.", e.phrase(), e.within)
-}
+func (e reversalObserved) Explain() string { return e.sentence("") }
 
 // Evaluate implements Call.
 func (e reversalObserved) Evaluate(c *engine.Case) engine.Finding {

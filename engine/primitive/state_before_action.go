@@ -1,8 +1,6 @@
 package primitive
 
 import (
-	"fmt"
-
 	"github.com/countersign-otel/countersign/engine"
 	"gopkg.in/yaml.v3"
 )
@@ -43,9 +41,7 @@ func (s stateBeforeAction) Code(fired bool) string {
 func (s stateBeforeAction) Describe() string { return s.phrase() + " before the action" }
 
 // Explain implements Call.
-func (s stateBeforeAction) Explain() string {
-	return fmt.Sprintf("The latest record at the moment of the request, at most %s old, is %s.", s.lookback, s.phrase())
-}
+func (s stateBeforeAction) Explain() string { return s.sentence("has") }
 
 // Evaluate implements Call.
 func (s stateBeforeAction) Evaluate(c *engine.Case) engine.Finding {
