@@ -54,7 +54,7 @@ func checkSource(s source) []string {
 	if s.isTest() || r.clock {
 		return found
 	}
-	found = append(found, checkClock(s)...)
+	found = append(found, checkClock(s, r)...)
 	return append(found, checkLiterals(s, r)...)
 }
 
@@ -176,13 +176,13 @@ func roomOf(dir string) (room, bool) {
 	return best, best.path != ""
 }
 
-// wallClock are the functions of package time that ask what time it is, or wait for it.
-var wallClock = map[string]bool{
-	"After": true, "AfterFunc": true, "NewTicker": true, "NewTimer": true, "Now": true,
-	"Since": true, "Sleep": true, "Tick": true, "Until": true,
-}
+// What package time offers to ask what time it is, and to wait until it is later.
+var (
+	asksTheTime = map[string]bool{"Now": true, "Since": true, "Until": true}
+	waitsForIt  = map[string]bool{"After": true, "AfterFunc": true, "NewTicker": true, "NewTimer": true, "Sleep": true, "Tick": true}
+)
 
-func checkClock(s source) []string {
+func checkClock(s source, r room) []string {
 	name, imported := importName(s.file, "time")
 	if !imported {
 		return nil
@@ -193,7 +193,7 @@ func checkClock(s source) []string {
 	var found []string
 	ast.Inspect(s.file, func(node ast.Node) bool {
 		selector, ok := node.(*ast.SelectorExpr)
-		if !ok || !wallClock[selector.Sel.Name] {
+		if !ok || !asksTheTime[selector.Sel.Name] && (r.waits || !waitsForIt[selector.Sel.Name]) {
 			return true
 		}
 		if x, ok := selector.X.(*ast.Ident); ok && x.Name == name {

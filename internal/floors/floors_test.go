@@ -51,11 +51,11 @@ func TestCheckFinds(t *testing.T) {
 		},
 		"a component that imports the sidecar": {
 			file: "exporter/ledgerexporter/x.go", text: "package ledgerexporter\nimport " + own + "verifier\"\n",
-			want: []string{"exporter/ledgerexporter/x.go:2:8: exporter/ledgerexporter imports " + module + "/verifier: imports run down only, and never sideways; it may import engine, internal/record, ledger, ledger/postgres, ledger/sqlite"},
+			want: []string{"exporter/ledgerexporter/x.go:2:8: exporter/ledgerexporter imports " + module + "/verifier: imports run down only, and never sideways; it may import engine, internal/record, ledger, ledger/open"},
 		},
 		"a component that imports another": {
 			file: "processor/evidenceprocessor/x.go", text: "package evidenceprocessor\nimport " + own + "processor/agentactionprocessor/dialect\"\n",
-			want: []string{"processor/evidenceprocessor/x.go:2:8: processor/evidenceprocessor imports " + module + "/processor/agentactionprocessor/dialect: imports run down only, and never sideways; it may import engine, internal/record, ledger, ledger/postgres, ledger/sqlite"},
+			want: []string{"processor/evidenceprocessor/x.go:2:8: processor/evidenceprocessor imports " + module + "/processor/agentactionprocessor/dialect: imports run down only, and never sideways; it may import engine, internal/record, ledger, ledger/open"},
 		},
 		"a driver outside the stores": {
 			file: "verifier/settle/settle.go", text: "package settle\nimport \"github.com/jackc/pgx/v5/pgconn\"\n",
@@ -75,6 +75,17 @@ func TestCheckFinds(t *testing.T) {
 		"a clock below the verifier, under another name": {
 			file: "internal/record/x.go", text: "package record\nimport clock \"time\"\nvar start = clock.Now()\n",
 			want: []string{"internal/record/x.go:3:13: time.Now: no clock is read below the verifier: take the time as an argument"},
+		},
+		"a domain that waits": {
+			file: "engine/x.go", text: "package engine\nimport \"time\"\nvar later = time.After(1)\n",
+			want: []string{"engine/x.go:3:13: time.After: no clock is read below the verifier: take the time as an argument"},
+		},
+		"a store that waits for its next try": {
+			file: "ledger/postgres/x.go", text: "package postgres\nimport \"time\"\nvar later = time.NewTimer(1)\n",
+		},
+		"a store that asks what time it is": {
+			file: "ledger/postgres/x.go", text: "package postgres\nimport \"time\"\nvar then = time.Since\n",
+			want: []string{"ledger/postgres/x.go:3:12: time.Since: no clock is read below the verifier: take the time as an argument"},
 		},
 		"a clock hidden by a dot": {
 			file: "ledger/x.go", text: "package ledger\nimport . \"time\"\nvar start = Now()\n",

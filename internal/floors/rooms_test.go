@@ -7,8 +7,10 @@ type room struct {
 	mayImport []string
 	// forbidden are packages of others, by import path or, ending in /, by prefix.
 	forbidden []forbidden
-	// clock says that the room may ask what time it is.
+	// clock says that the room may ask what time it is, and wait.
 	clock bool
+	// waits says that the room may wait, for the next try, but not ask what time it is.
+	waits bool
 	// tests says that the room is there for tests and tools: only test files, and rooms that say
 	// the same, import it.
 	tests bool
@@ -52,10 +54,19 @@ var rooms = []room{
 	{path: "contracts", mayImport: []string{"engine"}, forbidden: []forbidden{telemetry, databases, servers, terminal}},
 
 	// 2: what is kept, and how telemetry says it.
-	{path: "ledger", mayImport: []string{"engine"}, forbidden: []forbidden{telemetry, servers, terminal}},
-	{path: "ledger/postgres", mayImport: []string{"engine", "ledger"}, forbidden: []forbidden{telemetry, servers, terminal}},
-	{path: "ledger/sqlite", mayImport: []string{"engine", "ledger"}, forbidden: []forbidden{telemetry, servers, terminal}},
-	{path: "ledger/ledgertest", mayImport: []string{"engine", "ledger"}, forbidden: []forbidden{telemetry, servers, terminal}, tests: true},
+	{path: "ledger", mayImport: []string{"engine"}, forbidden: []forbidden{telemetry, databases, servers, terminal}},
+	store("ledger/postgres"),
+	store("ledger/sqlite"),
+	{
+		path:      "ledger/open", // which store a URL means
+		mayImport: []string{"engine", "ledger", "ledger/postgres", "ledger/sqlite"},
+		forbidden: []forbidden{telemetry, servers, terminal},
+	},
+	{
+		path:      "ledger/ledgertest",
+		mayImport: []string{"contracts", "engine", "internal/agreement", "ledger"},
+		forbidden: []forbidden{telemetry, servers, terminal}, tests: true,
+	},
 	{path: "internal/record", mayImport: []string{"engine"}, forbidden: []forbidden{databases, servers, terminal}},
 
 	// 3: the two sides of the collector, and the sidecar. None knows another.
@@ -66,7 +77,7 @@ var rooms = []room{
 	component("exporter/ledgerexporter"),
 	{
 		path: "verifier", clock: true,
-		mayImport: []string{"contracts", "engine", "internal/record", "ledger", "ledger/postgres", "ledger/sqlite"},
+		mayImport: []string{"contracts", "engine", "internal/record", "ledger", "ledger/open"},
 		forbidden: []forbidden{databases, terminal},
 	},
 
@@ -74,7 +85,7 @@ var rooms = []room{
 	{
 		path: "cmd", clock: true,
 		mayImport: []string{
-			"contracts", "engine", "internal/record", "ledger", "ledger/postgres", "ledger/sqlite", "verifier",
+			"contracts", "engine", "internal/record", "ledger", "ledger/open", "verifier",
 			"receiver/verifiedactionsreceiver", "receiver/evidencereceiver",
 			"processor/agentactionprocessor", "processor/evidenceprocessor", "exporter/ledgerexporter",
 		},
@@ -83,6 +94,7 @@ var rooms = []room{
 
 	// Beside the floors: programs that drive the built binaries from outside, and help for tests.
 	{path: "examples", clock: true, tests: true, mayImport: []string{"engine"}},
+	{path: "internal/agreement", tests: true, mayImport: []string{"contracts", "engine", "ledger"}},
 	{path: "internal/pgserver", clock: true, tests: true},
 	{path: "internal/floors", tests: true},
 	{path: "internal/builder", tests: true},
@@ -93,9 +105,15 @@ var rooms = []room{
 func component(path string) room {
 	return room{
 		path: path, clock: true,
-		mayImport: []string{"engine", "internal/record", "ledger", "ledger/postgres", "ledger/sqlite"},
+		mayImport: []string{"engine", "internal/record", "ledger", "ledger/open"},
 		forbidden: []forbidden{databases, terminal},
 	}
+}
+
+// store is a room of floor 2 that knows a database. It neither knows the other store nor which of
+// them is in use.
+func store(path string) room {
+	return room{path: path, waits: true, mayImport: []string{"engine", "ledger"}, forbidden: []forbidden{telemetry, servers, terminal}}
 }
 
 // namesThatSayNothing are names under which anything could be put.
