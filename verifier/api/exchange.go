@@ -1,0 +1,135 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/countersign-otel/countersign/engine"
+)
+
+// Limits of one request body, in bytes. They hold before anything is parsed.
+const (
+	maxActionBody = 1 << 20
+	maxFactsBody  = 16 << 20
+	// maxBodies bounds the bodies that are held at once.
+	maxBodies = 128 << 20
+	// bodyTimeout is how long a client may take to send a body.
+	bodyTimeout = 30 * time.Second
+)
+
+// Exchange gives a handler the request itself, because bodies are read by hand.
+type Exchange struct {
+	request  *http.Request
+	response http.ResponseWriter
+}
+
+// Resolve is called by huma for every request.
+func (e *Exchange) Resolve(ctx huma.Context) []error {
+	e.request, e.response = humago.Unwrap(ctx)
+	return nil
+}
+
+// body reads the whole body up to limit bytes, after the caller was let in and
+// before anything is parsed. Bodies that are held at once are bounded; release
+// gives the share back.
+func (h *handler) body(ctx context.Context, e Exchange, limit int64) (body []byte, release func(), err error) {
+	if err := checkMedia(e.request.Header); err != nil {
+		return nil, nil, err
+	}
+	share := limit
+	if n := e.request.ContentLength; n >= 0 && n < limit {
+		share = n
+	}
+	waiting, cancel := context.WithTimeout(ctx, bodyTimeout)
+	defer cancel()
+	if err := h.bodies.Acquire(waiting, share); err != nil {
+		return nil, nil, problem(http.StatusServiceUnavailable, CodeBusy, "too many large requests at once; try again")
+	}
+	release = func() { h.bodies.Release(share) }
+	body, err = readBody(e, limit)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return body, release, nil
+}
+
+func readBody(e Exchange, limit int64) ([]byte, error) {
+	// Not every response writer has deadlines (tests); the server's own hold then.
+	_ = http.NewResponseController(e.response).SetReadDeadline(time.Now().Add(bodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(e.response, e.request.Body, limit))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, tooLargeProblem(body, limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, problem(http.StatusRequestTimeout, CodeTimeout, "the body did not arrive within %s", bodyTimeout)
+	case err != nil:
+		return nil, problem(http.StatusBadRequest, CodeMalformed, "the body cannot be read: %v", err)
+	}
+	return body, nil
+}
+
+// checkMedia lets JSON in, and what does not say what it is.
+func checkMedia(header http.Header) error {
+	if encoding := header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return problem(http.StatusUnsupportedMediaType, CodeMediaType, "the body is encoded as %q; send it as it is", clip(encoding))
+	}
+	declared := header.Get("Content-Type")
+	if declared == "" {
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(declared)
+	if err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) {
+		return nil
+	}
+	return problem(http.StatusUnsupportedMediaType, CodeMediaType, "the body is %q; send application/json", clip(declared))
+}
+
+// tooLargeProblem names the member that a body was cut off in.
+func tooLargeProblem(start []byte, limit int64) *Problem {
+	p := problem(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body has more than %d bytes", limit)
+	switch member := cutOffMember(start); member {
+	case "":
+	case "params":
+		p.Errors = []Fault{at("/params", "is too large; at most %d bytes are allowed", engine.MaxObjectBytes)}
+	case "facts":
+		p.Errors = []Fault{at("/facts", "is too large; send several requests of at most %d facts and %d bytes", maxItems, limit)}
+	default:
+		p.Errors = []Fault{at("/"+escape(member), "is too large; the whole body may have at most %d bytes", limit)}
+	}
+	return p
+}
+
+// cutOffMember is the member of the outermost object whose value did not end; empty when that is not clear.
+func cutOffMember(start []byte) string {
+	decoder := json.NewDecoder(bytes.NewReader(start))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return ""
+	}
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return ""
+		}
+		key, ok := token.(string)
+		if !ok {
+			return ""
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return key
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/verifier/keys"
+)
+
+// Options of Handler.
+type Options struct {
+	// Version is shown in the OpenAPI description.
+	Version string
+	// Registry takes the metrics of the API and is served at /metrics; nil makes a new one.
+	Registry *prometheus.Registry
+	// Touch notes the use of a key; may be nil.
+	Touch func(tenant, keyID string)
+	// RequestTimeout bounds a request apart from its waiting; default 30 seconds.
+	RequestTimeout time.Duration
+}
+
+// handler serves a Service.
+type handler struct {
+	*Service
+	Options
+	api    huma.API
+	mux    *http.ServeMux
+	bodies *semaphore.Weighted
+}
+
+// Handler serves a Service under /v1, with the OpenAPI description made from
+// the code at /openapi.json, and /healthz, /readyz and /metrics.
+func Handler(s *Service, o Options) http.Handler {
+	useProblems()
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	if o.RequestTimeout <= 0 {
+		o.RequestTimeout = 30 * time.Second
+	}
+	h := &handler{Service: s, Options: o, mux: http.NewServeMux(), bodies: semaphore.NewWeighted(maxBodies)}
+	h.api = humago.New(h.mux, apiConfig(o.Version))
+	h.actions()
+	h.evidence()
+	h.reports()
+	h.public()
+	h.operational()
+	h.mux.HandleFunc("/", h.nothingHere)
+	return h.identify(h.measure(h.recover(h.mux)))
+}
+
+// useProblems makes huma's own errors problems too. Huma has one setting for
+// the process.
+var useProblems = sync.OnceFunc(func() {
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return humaProblem(status, message, errs)
+	}
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+		p := humaProblem(status, message, errs)
+		p.RequestID = requestID(ctx.Context())
+		return p
+	}
+})
+
+func apiConfig(version string) huma.Config {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	registry.RegisterTypeAlias(reflect.TypeFor[engine.Object](), reflect.TypeFor[map[string]any]())
+	registry.RegisterTypeAlias(reflect.TypeFor[engine.Instant](), reflect.TypeFor[time.Time]())
+	key := &huma.SecurityScheme{Type: "apiKey", In: "header", Name: "X-API-Key", Description: "cs_<role>_..., made by countersign keys create"}
+	bearer := &huma.SecurityScheme{Type: "http", Scheme: "bearer", Description: "the same key as a bearer token"}
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "Countersign", Version: version,
+				Description: "Records what agents say they did, takes what systems of record say happened, and answers whether both agree with the contract.",
+			},
+			Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{"key": key, "bearer": bearer}},
+		},
+		OpenAPIPath:                  "/openapi",
+		Formats:                      huma.DefaultFormats,
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+}
+
+// operation describes one endpoint; right is what a key needs to reach it,
+// empty for public ones.
+func operation(id, method, path, summary string, right keys.Right, statuses ...int) huma.Operation {
+	o := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Errors: statuses}
+	if right != "" {
+		o.Security = []map[string][]string{{"key": {}}, {"bearer": {}}}
+		o.Errors = append(o.Errors, http.StatusUnauthorized, http.StatusForbidden)
+		o.Description = "Roles: " + joined(keys.RolesWith(right)) + "."
+	}
+	return o
+}
+
+// register adds an endpoint that needs a right.
+func register[I, O any](h *handler, o huma.Operation, right keys.Right, f func(context.Context, Caller, *I) (*O, error)) {
+	o.Middlewares = append(o.Middlewares, h.authenticate(right))
+	limit := h.RequestTimeout
+	if o.OperationID == waitOperation {
+		limit += MaxWait
+	}
+	huma.Register(h.api, o, func(ctx context.Context, in *I) (*O, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		out, err := f(ctx, callerOf(ctx), in)
+		if err != nil {
+			return nil, h.answer(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// waitOperation is the one that may take longer.
+const waitOperation = "wait-for-settlement"
+
+// open adds an endpoint that needs no key.
+func open[I, O any](h *handler, o huma.Operation, f func(context.Context, *I) (*O, error)) {
+	huma.Register(h.api, o, func(ctx context.Context, in *I) (*O, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, h.answer(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// answer is the problem of an error, under this request's id.
+func (h *handler) answer(ctx context.Context, err error) *Problem {
+	p := *h.asProblem(ctx, err)
+	p.RequestID = requestID(ctx)
+	return &p
+}
+
+// documentBody puts the schema of a body that is read by hand into the description.
+func documentBody[T any](h *handler, path string) {
+	schema := h.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
+	h.api.OpenAPI().Paths[path].Post.RequestBody = &huma.RequestBody{
+		Required: true,
+		Content:  map[string]*huma.MediaType{"application/json": {Schema: schema}},
+	}
+}
+
+// operational endpoints stand beside /v1 and under it.
+func (h *handler) operational() {
+	for _, prefix := range []string{"", "/v1"} {
+		h.mux.HandleFunc("GET "+prefix+"/healthz", func(w http.ResponseWriter, _ *http.Request) {
+			writeText(w, http.StatusOK, "ok\n")
+		})
+		h.mux.HandleFunc("GET "+prefix+"/readyz", h.ready)
+		h.mux.Handle("GET "+prefix+"/metrics", promhttp.HandlerFor(h.Registry, promhttp.HandlerOpts{Registry: h.Registry}))
+	}
+	h.mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/openapi.json", http.StatusPermanentRedirect)
+	})
+}
+
+// ready says whether the store answers and has the schema of this program.
+func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	if err := h.Ledger.CheckSchema(ctx); err != nil {
+		writeText(w, http.StatusServiceUnavailable, "not ready: "+h.asProblem(ctx, err).Detail+"\n")
+		return
+	}
+	writeText(w, http.StatusOK, "ready\n")
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // the client may be gone
+}

@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/verifier/keys"
+	"github.com/countersign-otel/countersign/verifier/settle"
+	"github.com/countersign-otel/countersign/verifier/view"
+)
+
+// MaxWait is the longest that one call waits (AC "The completion gate").
+const MaxWait = 60 * time.Second
+
+// Waited is a verification and how long it was waited for.
+type Waited struct {
+	view.Verification
+	// TimedOut: the verdict is not settled. Never report success then.
+	TimedOut      bool    `json:"timed_out" doc:"the verdict did not settle in time; never report success then"`
+	WaitedSeconds float64 `json:"waited_seconds"`
+}
+
+// Wait holds until the action's verdict is settled, the timeout passes (60
+// seconds are the most) or ctx ends. An action that was never verified is
+// verified first, when the caller may ask for that. Waiting moves no verdict:
+// facts decide.
+func (s *Service) Wait(ctx context.Context, caller Caller, ref string, timeout time.Duration) (Waited, error) {
+	if err := caller.need(keys.Read); err != nil {
+		return Waited{}, err
+	}
+	started := time.Now()
+	stored, err := s.stored(ctx, caller.Tenant, ref)
+	if err != nil {
+		return Waited{}, err
+	}
+	if s.Hub != nil && !settled(stored) {
+		if err := s.hold(ctx, caller, stored, min(timeout, MaxWait)); err != nil {
+			return Waited{}, err
+		}
+	}
+	shown, err := s.Get(ctx, caller, stored.ClaimID)
+	if err != nil {
+		return Waited{}, err
+	}
+	waited := time.Since(started).Round(time.Millisecond)
+	return Waited{shown, shown.Status != ledger.Settled, waited.Seconds()}, nil
+}
+
+func settled(stored ledger.StoredAction) bool {
+	return stored.Latest != nil && stored.Latest.Status == ledger.Settled
+}
+
+// hold waits at the action's gate. It joins before it looks again, so that a
+// verdict that settles in between is not missed.
+func (s *Service) hold(ctx context.Context, caller Caller, stored ledger.StoredAction, timeout time.Duration) error {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	g, key := s.Hub.join(caller.Tenant, stored.ClaimID)
+	defer s.Hub.leave(key, g)
+	stored, err := s.stored(ctx, caller.Tenant, stored.ClaimID)
+	if err != nil || settled(stored) {
+		return err
+	}
+	if stored.ParkedError != "" {
+		return parkedProblem(stored.ParkedError)
+	}
+	if stored.Latest == nil && stored.NextCheckAt == nil && keys.May(caller.Role, keys.Verify) {
+		if err := s.first(ctx, caller.Tenant, stored.ClaimID); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-g.open:
+	case <-timer.C:
+	case <-s.Hub.closed:
+	case <-ctx.Done():
+		return s.asProblem(ctx, ctx.Err())
+	}
+	return nil
+}
+
+// first verifies an action for the first time, so that facts wake it from then on.
+func (s *Service) first(ctx context.Context, tenant, claimID string) error {
+	_, err := s.Verifier.Verify(ctx, tenant, []string{claimID}, nil, triggerFirst)
+	if err == nil || errors.Is(err, settle.ErrBusy) {
+		return nil // somebody else verifies it: wait for that
+	}
+	return s.verifyProblem(ctx, tenant, claimID, err)
+}
+
+func (s *Service) stored(ctx context.Context, tenant, ref string) (stored ledger.StoredAction, err error) {
+	err = s.view(ctx, func(tx ledger.Tx) (err error) {
+		stored, err = find(ctx, tx, tenant, ref)
+		return err
+	})
+	return stored, err
+}
