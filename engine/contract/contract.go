@@ -36,9 +36,18 @@ type Contract struct {
 	// Calls are all primitive calls: first those of Checks in order, then the
 	// leaves of UnverifiableIf, then those of Exclusions.
 	Calls []primitive.Call
+	// Places say where each of Calls stands in Document.
+	Places []Place
 	// Document is the YAML text that was parsed; Hash is the hex SHA-256 of its canonical content (decision D21).
 	Document []byte
 	Hash     string
+}
+
+// Place is where something stands in a document. Line and Column count from 1.
+type Place struct {
+	// Path is like action.limits[0].
+	Path         string
+	Line, Column int
 }
 
 // Section is a list of the action: block.

@@ -380,6 +380,7 @@ func (p *parser) call(node *yaml.Node, path string, call primitive.Call) int {
 		p.reporter.Errorf(node, path, "the contract has more than %d checks and conditions", MaxCalls)
 	}
 	p.contract.Calls = append(p.contract.Calls, call)
+	p.contract.Places = append(p.contract.Places, Place{path, node.Line, node.Column})
 	return len(p.contract.Calls) - 1
 }
 

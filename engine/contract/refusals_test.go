@@ -27,9 +27,9 @@ type refusal struct{ name, text, want string }
 
 const refusalsFile = "testdata/refusals.txt"
 
-func readRefusals(t *testing.T) (preamble string, cases []refusal) {
+func readCases(t testing.TB, file string) (preamble string, cases []refusal) {
 	t.Helper()
-	data, err := os.ReadFile(refusalsFile)
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func readRefusals(t *testing.T) (preamble string, cases []refusal) {
 		name, rest, _ := strings.Cut(part, "\n")
 		text, want, ok := strings.Cut(rest, "\n---\n")
 		if !ok {
-			t.Fatalf("%s: case %q has no --- line", refusalsFile, name)
+			t.Fatalf("%s: case %q has no --- line", file, name)
 		}
 		cases = append(cases, refusal{name, text + "\n", want})
 	}
@@ -58,7 +58,7 @@ func (r refusal) beyondSchema() bool { return strings.HasSuffix(r.name, "(beyond
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	preamble, cases := readRefusals(t)
+	preamble, cases := readCases(t, refusalsFile)
 	var b strings.Builder
 	b.WriteString(preamble)
 	for _, c := range cases {

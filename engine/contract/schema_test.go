@@ -68,7 +68,7 @@ func instance(text string) (value any, ok bool) {
 func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
-	_, cases := readRefusals(t)
+	_, cases := readCases(t, refusalsFile)
 	for _, c := range cases {
 		value, ok := instance(c.document())
 		if !ok {
