@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/pgserver"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+func TestMain(m *testing.M) {
+	code := pgserver.Run(m)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+const (
+	tenant = "acme"
+	// noon is when most of these stories begin.
+	noon engine.Instant = 1_790_000_000
+)
+
+// migratedURL is a database of the test's own with the current schema.
+func migratedURL(tb testing.TB) string {
+	tb.Helper()
+	return pgserver.Shared(tb).DatabaseFrom(tb, "ledger", migrate)
+}
+
+func migrate(ctx context.Context, url string) error {
+	store, err := Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+	return store.Migrate(ctx)
+}
+
+func open(tb testing.TB, url string, options ...Option) *Store {
+	tb.Helper()
+	store, err := Open(tb.Context(), url, options...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = store.Close() })
+	return store.(*Store)
+}
+
+// connect is a bare connection, for looking at what the store left behind.
+func connect(tb testing.TB, url string) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+	})
+	return conn
+}
+
+func update(tb testing.TB, store ledger.Ledger, f func(ctx context.Context, tx ledger.Tx) error) {
+	tb.Helper()
+	ctx := tb.Context()
+	if err := store.Update(ctx, func(tx ledger.Tx) error { return f(ctx, tx) }); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func view(tb testing.TB, store ledger.Ledger, f func(ctx context.Context, tx ledger.Tx) error) {
+	tb.Helper()
+	ctx := tb.Context()
+	if err := store.View(ctx, func(tx ledger.Tx) error { return f(ctx, tx) }); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func action(id, subject string) engine.Action {
+	return engine.Action{
+		ActionID: id, ContractID: "refund_workflow", ContractVersion: 1, ActionType: "refund_order",
+		SubjectID: subject, SubjectKind: "order", RequestedAt: noon, Params: parsed(`{"amount":180.0}`),
+	}
+}
+
+func parsed(text string) engine.Object {
+	o, err := engine.ParseObject([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+func fact(ref, subject string) engine.Fact {
+	return engine.Fact{
+		RawRef: ref, Source: "stripe", Type: "refund_created", SubjectID: subject, SubjectKind: "order",
+		OccurredAt: noon + 7, Attributes: parsed(`{"amount":180.00,"currency":"USD"}`),
+	}
+}

@@ -1,0 +1,313 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/seal"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+var (
+	lockClaims       = named("LockClaims")
+	heldLeases       = named("HeldLeases")
+	startChain       = named("StartChain")
+	lockChainHead    = named("LockChainHead")
+	moveChainHead    = named("MoveChainHead")
+	setLatest        = named("SetLatest")
+	insertEvents     = named("InsertEvents")
+	finishDue        = named("FinishDue")
+	removeDone       = named("RemoveDone")
+	scheduleUnleased = named("ScheduleUnleased")
+	latestRuns       = named("LatestRuns")
+	runsOf           = named("Runs")
+)
+
+// StoreRuns implements ledger.Verification. Locks are taken in one order by
+// all: actions, due rows, and last the head of the chain, which is held
+// shortest because all verifiers of a tenant meet there.
+func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([]ledger.Run, error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	if err := t.holdLeases(ctx, tenant, runs); err != nil {
+		return nil, err
+	}
+	sealed, seq, hash, err := t.chain(ctx, tenant, runs)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.copyVerdicts(ctx, tenant, sealed); err != nil {
+		return nil, err
+	}
+	if err := t.copyRuns(ctx, tenant, sealed); err != nil {
+		return nil, err
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(moveChainHead.Text, tenant, seq, hash[:])
+	queueLatest(batch, tenant, sealed)
+	t.queueEvents(batch, tenant, sealed)
+	queueDue(batch, tenant, sealed)
+	return sealed, fail("StoreRuns", t.db.SendBatch(ctx, batch).Close())
+}
+
+// holdLeases locks the actions and the due rows of the runs, and refuses all of
+// them when one lease is not held any more.
+func (t *tx) holdLeases(ctx context.Context, tenant string, runs []ledger.Run) error {
+	claims, ids, owners := make([]string, len(runs)), []string{}, []string{}
+	for i, run := range runs {
+		claims[i] = run.ClaimID
+		if run.Lease != nil {
+			ids, owners = append(ids, run.ClaimID), append(owners, run.Owner)
+		}
+	}
+	known, err := collect(ctx, t, lockClaims, pgx.RowTo[string], tenant, claims)
+	if err != nil {
+		return err
+	}
+	for _, id := range claims {
+		if _, ok := slices.BinarySearch(known, id); !ok {
+			return fmt.Errorf("%w: no action %s in tenant %s to store a run for", ledger.ErrNotFound, id, tenant)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	held, err := collect(ctx, t, heldLeases, pgx.RowTo[string], tenant, ids, owners)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if _, ok := slices.BinarySearch(held, id); !ok {
+			return fmt.Errorf("%w: action %s is no longer leased to %s", ledger.ErrLeaseLost, id, owners[i])
+		}
+	}
+	return nil
+}
+
+// chain gives each run its place in the tenant's chain (decision D25): its
+// outcome verdict, then its policy verdict.
+func (t *tx) chain(ctx context.Context, tenant string, runs []ledger.Run) (sealed []ledger.Run, seq int64, hash [32]byte, err error) {
+	if _, err = t.execute(ctx, startChain, tenant, hash[:]); err != nil {
+		return nil, 0, hash, err
+	}
+	if seq, hash, err = t.head(ctx, tenant, lockChainHead); err != nil {
+		return nil, 0, hash, err
+	}
+	sealed = slices.Clone(runs)
+	for i := range sealed {
+		run := &sealed[i]
+		for _, verdict := range []*ledger.StoredVerdict{&run.Outcome, &run.Policy} {
+			seq++
+			hash = seal.Next(hash, verdict.Hash)
+			verdict.Seq, verdict.ChainHash = seq, hash
+		}
+		run.Seq, run.ID = seq, fmt.Sprintf("run_%d", seq)
+	}
+	return sealed, seq, hash, nil
+}
+
+func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run) error {
+	columns := []string{"tenant_id", "seq", "claim_id", "lens", "raw_verdict", "reasons", "verdict_hash", "chain_hash", "document"}
+	_, err := t.db.CopyFrom(ctx, pgx.Identifier{"verdicts"}, columns, pgx.CopyFromSlice(2*len(runs), func(i int) ([]any, error) {
+		run := &runs[i/2]
+		lens, v := engine.Outcome, &run.Outcome
+		if i%2 == 1 {
+			lens, v = engine.Policy, &run.Policy
+		}
+		return []any{tenant, v.Seq, run.ClaimID, string(lens), string(v.Raw), listed(v.Reasons), v.Hash[:], v.ChainHash[:], v.Document}, nil
+	}))
+	return fail("CopyVerdicts", err)
+}
+
+func (t *tx) copyRuns(ctx context.Context, tenant string, runs []ledger.Run) error {
+	columns := []string{
+		"tenant_id", "seq", "run_id", "claim_id", "contract_id", "contract_version", "computed_at", "triggered_by", "status",
+		"headline", "outcome_seq", "report", "next_check_at", "events", "previous_seq", "changed",
+	}
+	_, err := t.db.CopyFrom(ctx, pgx.Identifier{"runs"}, columns, pgx.CopyFromSlice(len(runs), func(i int) ([]any, error) {
+		r := &runs[i]
+		return []any{
+			tenant, r.Seq, r.ID, r.ClaimID, r.Contract.ID, r.Contract.Version, int64(r.ComputedAt), r.TriggeredBy, r.Status,
+			r.Headline, r.Outcome.Seq, null(string(r.Report)), nullInstant(r.NextCheckAt), listed(r.Events), r.PreviousSeq, r.Changed,
+		}, nil
+	}))
+	return fail("CopyRuns", err)
+}
+
+// listed: an array column holds an empty list, not NULL.
+func listed(texts []string) []string {
+	if texts == nil {
+		return []string{}
+	}
+	return texts
+}
+
+// latestOf keeps the last run of each action.
+func latestOf(runs []ledger.Run) []*ledger.Run {
+	place := make(map[string]int, len(runs))
+	var latest []*ledger.Run
+	for i := range runs {
+		at, known := place[runs[i].ClaimID]
+		if known {
+			latest[at] = &runs[i]
+			continue
+		}
+		place[runs[i].ClaimID] = len(latest)
+		latest = append(latest, &runs[i])
+	}
+	return latest
+}
+
+func queueLatest(batch *pgx.Batch, tenant string, runs []ledger.Run) {
+	var ids, statuses, outcomes, policies []string
+	var seqs []int64
+	for _, run := range latestOf(runs) {
+		ids, seqs = append(ids, run.ClaimID), append(seqs, run.Seq)
+		statuses, outcomes, policies = append(statuses, run.Status), append(outcomes, string(run.Outcome.Raw)), append(policies, string(run.Policy.Raw))
+	}
+	batch.Queue(setLatest.Text, tenant, ids, seqs, statuses, outcomes, policies)
+}
+
+func (t *tx) queueEvents(batch *pgx.Batch, tenant string, runs []ledger.Run) {
+	var kinds, ids []string
+	var seqs, times []int64
+	for i := range runs {
+		for _, kind := range runs[i].Events {
+			kinds, ids = append(kinds, kind), append(ids, runs[i].ClaimID)
+			seqs, times = append(seqs, runs[i].Seq), append(times, int64(runs[i].ComputedAt))
+		}
+	}
+	if len(kinds) > 0 {
+		t.wake = true
+		batch.Queue(insertEvents.Text, tenant, kinds, ids, seqs, times)
+	}
+}
+
+func queueDue(batch *pgx.Batch, tenant string, runs []ledger.Run) {
+	var leased, unleased []string
+	var generations []int64
+	var next, nextUnleased []*int64
+	for _, run := range latestOf(runs) {
+		if run.Lease == nil {
+			unleased, nextUnleased = append(unleased, run.ClaimID), append(nextUnleased, nullInstant(run.NextCheckAt))
+			continue
+		}
+		leased, next = append(leased, run.ClaimID), append(next, nullInstant(run.NextCheckAt))
+		generations = append(generations, run.Lease.Generation)
+	}
+	if len(leased) > 0 {
+		batch.Queue(removeDone.Text, tenant, leased, generations, next)
+		batch.Queue(finishDue.Text, tenant, leased, generations, next)
+	}
+	if len(unleased) > 0 {
+		batch.Queue(scheduleUnleased.Text, tenant, unleased, nextUnleased)
+	}
+}
+
+// LatestRuns implements ledger.Verification.
+func (t *tx) LatestRuns(ctx context.Context, tenant string, claimIDs []string) (map[string]ledger.Run, error) {
+	runs, err := collect(ctx, t, latestRuns, scanRun, tenant, claimIDs)
+	if err != nil {
+		return nil, err
+	}
+	byClaim := make(map[string]ledger.Run, len(runs))
+	for _, run := range runs {
+		byClaim[run.ClaimID] = run
+	}
+	return byClaim, nil
+}
+
+// Runs implements ledger.Reading.
+func (t *tx) Runs(ctx context.Context, tenant, claimID string) ([]ledger.Run, error) {
+	return collect(ctx, t, runsOf, scanRun, tenant, claimID)
+}
+
+func scanRun(row pgx.CollectableRow) (ledger.Run, error) {
+	var c runColumns
+	if err := row.Scan(c.targets()...); err != nil {
+		return ledger.Run{}, err
+	}
+	run, err := c.value()
+	if err != nil {
+		return ledger.Run{}, err
+	}
+	return *run, nil
+}
+
+// runColumns are a run and its two verdicts as statements name them. All are
+// NULL where an outer join found no run.
+type runColumns struct {
+	seq, computedAt, nextCheckAt, previousSeq, outcomeSeq  *int64
+	version                                                *int
+	id, claimID, contractID, triggeredBy, status, headline *string
+	report                                                 *string
+	events                                                 []string
+	changed                                                *bool
+	outcome, policy                                        verdictColumns
+}
+
+type verdictColumns struct {
+	raw, document *string
+	reasons       []string
+	hash, chain   []byte
+}
+
+func (c *runColumns) targets() []any {
+	targets := []any{
+		&c.seq, &c.id, &c.claimID, &c.contractID, &c.version, &c.computedAt, &c.triggeredBy, &c.status, &c.headline,
+		&c.report, &c.nextCheckAt, &c.events, &c.previousSeq, &c.changed, &c.outcomeSeq,
+	}
+	return append(append(targets, c.outcome.targets()...), c.policy.targets()...)
+}
+
+func (c *verdictColumns) targets() []any {
+	return []any{&c.raw, &c.reasons, &c.hash, &c.chain, &c.document}
+}
+
+// value is nil when there is no run.
+func (c *runColumns) value() (*ledger.Run, error) {
+	if c.seq == nil {
+		return nil, nil
+	}
+	outcome, err := c.outcome.value(*c.outcomeSeq)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := c.policy.value(*c.seq)
+	if err != nil {
+		return nil, err
+	}
+	run := &ledger.Run{
+		ID: *c.id, Seq: *c.seq, ClaimID: *c.claimID, Contract: ledger.ContractRef{ID: *c.contractID, Version: *c.version},
+		ComputedAt: engine.Instant(*c.computedAt), TriggeredBy: *c.triggeredBy, Status: *c.status, Headline: *c.headline,
+		Outcome: outcome, Policy: policy, NextCheckAt: instant(c.nextCheckAt), PreviousSeq: *c.previousSeq, Changed: *c.changed,
+	}
+	if c.report != nil {
+		run.Report = json.RawMessage(*c.report)
+	}
+	if len(c.events) > 0 {
+		run.Events = c.events
+	}
+	return run, nil
+}
+
+func (c *verdictColumns) value(seq int64) (ledger.StoredVerdict, error) {
+	hash, err := hashOf("verdict_hash", c.hash)
+	if err != nil {
+		return ledger.StoredVerdict{}, fmt.Errorf("verdict %d: %w", seq, err)
+	}
+	chain, err := hashOf("chain_hash", c.chain)
+	if err != nil {
+		return ledger.StoredVerdict{}, fmt.Errorf("verdict %d: %w", seq, err)
+	}
+	return ledger.StoredVerdict{
+		Verdict: engine.Verdict{Raw: engine.RawVerdict(text(c.raw)), Reasons: c.reasons},
+		Hash:    hash, Document: text(c.document), Seq: seq, ChainHash: chain,
+	}, nil
+}

@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+var (
+	watermarks    = named("Watermarks")
+	deliver       = named("Deliver")
+	setConnection = named("SetConnection")
+	connections   = named("Connections")
+)
+
+// deliver notes over which connections facts came, and moves watermarks
+// forward (decision D12). It returns those that moved.
+func (t *tx) deliver(ctx context.Context, tenant string, batch ledger.FactBatch) ([]watermark, error) {
+	delivered := map[string]int16{}
+	for source := range batch.Watermarks {
+		delivered[source] = 0
+	}
+	for i := range batch.Facts {
+		delivered[batch.Facts[i].Source] = 1
+	}
+	if len(delivered) == 0 {
+		return nil, nil
+	}
+	before, err := t.watermarks(ctx, tenant, batch)
+	if err != nil {
+		return nil, err
+	}
+	var moved []watermark
+	var sources []string
+	var trust, flags []int16
+	var marks []*int64
+	for source, flag := range delivered {
+		sources, flags = append(sources, source), append(flags, flag)
+		trust = append(trust, trustOf(source, batch.Trust))
+		at, declared := batch.Watermarks[source]
+		if !declared {
+			marks = append(marks, nil)
+			continue
+		}
+		marks = append(marks, nullInstant(&at))
+		if old := before[source]; old == nil || *old < int64(at) {
+			moved = append(moved, watermark{source, old, int64(at)})
+		}
+	}
+	_, err = t.execute(ctx, deliver, tenant, batch.Connection, sources, trust, flags, marks)
+	return moved, err
+}
+
+// trustOf: what the agent's side says of itself is self-reported (decision D10).
+func trustOf(source string, trust engine.Trust) int16 {
+	if source == engine.AgentSource {
+		return int16(engine.SelfReported)
+	}
+	return int16(trust)
+}
+
+// watermarks are those of the connection before the batch, of the sources for which it brings one.
+func (t *tx) watermarks(ctx context.Context, tenant string, batch ledger.FactBatch) (map[string]*int64, error) {
+	if len(batch.Watermarks) == 0 {
+		return nil, nil
+	}
+	sources := make([]string, 0, len(batch.Watermarks))
+	for source := range batch.Watermarks {
+		sources = append(sources, source)
+	}
+	return t.watermarksOf(ctx, tenant, batch.Connection, sources)
+}
+
+func (t *tx) watermarksOf(ctx context.Context, tenant, connection string, sources []string) (map[string]*int64, error) {
+	type row struct {
+		Source    string
+		Watermark *int64
+	}
+	rows, err := collect(ctx, t, watermarks, pgx.RowToStructByPos[row], tenant, connection, sources)
+	known := make(map[string]*int64, len(rows))
+	for _, r := range rows {
+		known[r.Source] = r.Watermark
+	}
+	return known, err
+}
+
+// SetConnection implements ledger.EvidenceSide.
+func (t *tx) SetConnection(ctx context.Context, tenant string, setting ledger.ConnectionSetting, now engine.Instant) error {
+	if _, err := t.execute(ctx, ownTenant, tenant, now); err != nil {
+		return err
+	}
+	before, err := t.watermarksOf(ctx, tenant, setting.Name, []string{setting.Source})
+	if err != nil {
+		return err
+	}
+	var skew *int64
+	if setting.ClockSkew != nil {
+		seconds := int64(*setting.ClockSkew)
+		skew = &seconds
+	}
+	trust := smallTrust(setting.Trust)
+	if trust != nil {
+		*trust = trustOf(setting.Source, *setting.Trust)
+	}
+	if _, err := t.execute(ctx, setConnection, tenant, setting.Source, setting.Name, (*string)(setting.Health),
+		trust, smallTrust(setting.Override), skew, nullInstant(setting.Watermark)); err != nil {
+		return err
+	}
+	if setting.Watermark == nil {
+		return nil
+	}
+	old := before[setting.Source]
+	if old != nil && *old >= int64(*setting.Watermark) {
+		return nil
+	}
+	_, err = t.wakeFor(ctx, tenant, evidence{moved: []watermark{{setting.Source, old, int64(*setting.Watermark)}}}, now)
+	return err
+}
+
+func smallTrust(trust *engine.Trust) *int16 {
+	if trust == nil {
+		return nil
+	}
+	small := int16(*trust)
+	return &small
+}
+
+// Connections implements ledger.Reading.
+func (t *tx) Connections(ctx context.Context, tenant string) ([]engine.Connection, error) {
+	return collect(ctx, t, connections, func(row pgx.CollectableRow) (engine.Connection, error) {
+		var c engine.Connection
+		var health string
+		var trust, override, delivered int16
+		var mark *int64
+		var skew int64
+		err := row.Scan(&c.Source, &c.Name, &health, &trust, &override, &delivered, &mark, &skew)
+		c.Health, c.Trust, c.Override = engine.Health(health), engine.Trust(trust), engine.Trust(override) //nolint:gosec // 0 to 3
+		c.Delivered, c.Watermark, c.ClockSkew = delivered != 0, instant(mark), engine.Duration(skew)
+		return c, err
+	}, tenant)
+}

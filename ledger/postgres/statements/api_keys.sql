@@ -1,0 +1,26 @@
+-- name: CreateKey
+INSERT INTO api_keys (tenant_id, key_id, role, prefix, hash, sources, created_at, expires_at, revoked_at, last_used_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- Across tenants.
+-- name: KeyByHash
+SELECT k.tenant_id, k.key_id, k.role, k.prefix, k.hash, k.sources, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
+FROM api_keys k
+WHERE k.hash = $1
+ORDER BY k.tenant_id, k.key_id
+LIMIT 1;
+
+-- name: ListKeys
+SELECT k.tenant_id, k.key_id, k.role, k.prefix, k.hash, k.sources, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
+FROM api_keys k
+WHERE k.tenant_id = $1
+ORDER BY k.created_at, k.key_id;
+
+-- name: RevokeKey
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3) WHERE tenant_id = $1 AND key_id = $2;
+
+-- name: TouchKeys
+UPDATE api_keys k
+SET last_used_at = greatest(k.last_used_at, n.used_at)
+FROM unnest($2::text[], $3::bigint[]) AS n(key_id, used_at)
+WHERE k.tenant_id = $1 AND k.key_id = n.key_id;

@@ -1,0 +1,222 @@
+-- Waking a row: it is due at the given time, or since it was due before; a lease
+-- that is under way meets the new generation when it ends, and the row then stays
+-- due. Rows are locked in the order of their ids.
+
+-- Makes a row due, or wakes it.
+-- name: MakeDue
+INSERT INTO due AS d (tenant_id, claim_id, due_at, generation, triggered_by)
+SELECT $1, n.claim_id, $3, 1, n.triggered_by
+FROM unnest($2::text[], $4::text[]) AS n(claim_id, triggered_by)
+ORDER BY n.claim_id
+ON CONFLICT (tenant_id, claim_id) DO UPDATE
+SET due_at = least(d.due_at, excluded.due_at),
+  triggered_by = CASE WHEN d.due_at <= excluded.due_at THEN d.triggered_by ELSE excluded.triggered_by END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL;
+
+-- Wakes what has a due row and is about one of the subjects, or about one that
+-- is linked to it (decision D16).
+-- name: WakeSubjects
+WITH touched AS (
+  SELECT n.subject_id, n.triggered_by FROM unnest($3::text[], $4::text[]) AS n(subject_id, triggered_by)
+), reached AS (
+  SELECT t.subject_id, t.triggered_by FROM touched t
+  UNION ALL
+  SELECT l.linked_subject_id, t.triggered_by
+  FROM touched t JOIN subject_links l ON l.tenant_id = $1 AND l.subject_id = t.subject_id
+), concerned AS (
+  SELECT c.claim_id, min(r.triggered_by) AS triggered_by
+  FROM reached r JOIN claims c ON c.tenant_id = $1 AND c.subject_id = r.subject_id
+  GROUP BY c.claim_id
+), locked AS MATERIALIZED (
+  SELECT d.claim_id, x.triggered_by
+  FROM concerned x JOIN due d ON d.tenant_id = $1 AND d.claim_id = x.claim_id
+  ORDER BY d.claim_id
+  FOR UPDATE OF d
+)
+UPDATE due d
+SET due_at = least(d.due_at, $2),
+  triggered_by = CASE WHEN d.due_at <= $2 THEN d.triggered_by ELSE k.triggered_by END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL
+FROM locked k
+WHERE d.tenant_id = $1 AND d.claim_id = k.claim_id
+RETURNING d.claim_id;
+
+-- Wakes verified actions that one of these facts undoes (AC
+-- "reversal_observed"), making a due row where the action had settled.
+-- name: WakeReversed
+WITH reversals AS (
+  SELECT n.raw_ref, n.subject_id, n.source, n.fact_type, n.occurred_at
+  FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[]) AS n(raw_ref, subject_id, source, fact_type, occurred_at)
+), reached AS (
+  SELECT r.subject_id AS about, r.* FROM reversals r
+  UNION
+  SELECT l.linked_subject_id, r.*
+  FROM reversals r JOIN subject_links l ON l.tenant_id = $1 AND l.subject_id = r.subject_id
+), skews AS (
+  SELECT s.source, max(s.clock_skew) AS clock_skew FROM sources s WHERE s.tenant_id = $1 GROUP BY s.source
+), undone AS (
+  SELECT c.claim_id, min(r.raw_ref) AS raw_ref
+  FROM reached r
+  JOIN claims c ON c.tenant_id = $1 AND c.subject_id = r.about
+  JOIN contract_reversals v ON v.contract_id = c.contract_id AND v.version = c.contract_version
+    AND v.fact_type = r.fact_type AND (v.source IS NULL OR v.source = r.source)
+  LEFT JOIN skews k ON k.source = r.source
+  WHERE c.latest_seq IS NOT NULL
+    AND r.occurred_at >= c.requested_at - coalesce(k.clock_skew, 0) AND r.occurred_at <= c.requested_at + v.within_seconds
+  GROUP BY c.claim_id
+)
+INSERT INTO due AS d (tenant_id, claim_id, due_at, generation, triggered_by)
+SELECT $1, u.claim_id, $2, 1, 'fact:' || u.raw_ref FROM undone u ORDER BY u.claim_id
+ON CONFLICT (tenant_id, claim_id) DO UPDATE
+SET due_at = least(d.due_at, excluded.due_at),
+  triggered_by = CASE WHEN d.due_at <= excluded.due_at THEN d.triggered_by ELSE excluded.triggered_by END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL
+RETURNING d.claim_id;
+
+-- Wakes actions whose window closes between the old and the new watermark of a
+-- source that their contract reads: before that the watermark settles nothing,
+-- and after that it is known.
+-- name: WakeReaders
+WITH moved AS (
+  SELECT n.source, n.before, n.after FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS n(source, before, after)
+), locked AS MATERIALIZED (
+  SELECT d.claim_id
+  FROM due d
+  JOIN claims c ON c.tenant_id = $1 AND c.claim_id = d.claim_id
+  JOIN contracts k ON k.contract_id = c.contract_id AND k.version = c.contract_version
+  WHERE d.tenant_id = $1
+    AND EXISTS (SELECT FROM moved m JOIN contract_sources s ON s.source = m.source
+      WHERE s.contract_id = c.contract_id AND s.version = c.contract_version
+        AND m.after >= c.requested_at + k.window_seconds
+        AND (m.before IS NULL OR m.before < c.requested_at + k.window_seconds))
+  ORDER BY d.claim_id
+  FOR UPDATE OF d
+)
+UPDATE due d
+SET due_at = least(d.due_at, $2),
+  triggered_by = CASE WHEN d.due_at <= $2 THEN d.triggered_by ELSE 'recheck' END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL
+FROM locked k
+WHERE d.tenant_id = $1 AND d.claim_id = k.claim_id
+RETURNING d.claim_id;
+
+-- Across tenants, the one that waits longest first.
+-- name: DueTenants
+SELECT x.tenant_id
+FROM (
+  SELECT t.tenant_id,
+    (SELECT d.due_at FROM due d
+      WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.due_at <= $1 AND (d.lease_until IS NULL OR d.lease_until <= $1)
+      ORDER BY d.due_at LIMIT 1) AS oldest
+  FROM tenants t
+) x
+WHERE x.oldest IS NOT NULL
+ORDER BY x.oldest, x.tenant_id
+LIMIT $2;
+
+-- Across tenants. What is leased is work again when its lease ends. Two look-ups
+-- of the first entry of an index per tenant.
+-- name: NextDue
+SELECT min(least(
+  (SELECT d.due_at FROM due d
+    WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.lease_until IS NULL
+    ORDER BY d.due_at LIMIT 1),
+  (SELECT greatest(d.due_at, d.lease_until) FROM due d
+    WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.lease_until IS NOT NULL
+    ORDER BY d.lease_until LIMIT 1)))
+FROM tenants t;
+
+-- name: LeaseDue
+WITH picked AS MATERIALIZED (
+  SELECT d.claim_id
+  FROM due d
+  WHERE d.tenant_id = $1 AND d.parked_at IS NULL AND d.due_at <= $2 AND (d.lease_until IS NULL OR d.lease_until <= $2)
+  ORDER BY d.due_at, d.claim_id
+  LIMIT $5
+  FOR UPDATE SKIP LOCKED
+)
+UPDATE due d
+SET lease_owner = $3, lease_until = $4, attempts = d.attempts + 1
+FROM picked p JOIN claims c ON c.tenant_id = $1 AND c.claim_id = p.claim_id
+WHERE d.tenant_id = $1 AND d.claim_id = p.claim_id
+RETURNING d.claim_id, c.contract_id, c.contract_version, d.due_at, d.generation, d.triggered_by, d.attempts, d.made;
+
+-- name: LeaseActions
+WITH leased AS (
+  INSERT INTO due AS d (tenant_id, claim_id, due_at, generation, triggered_by, attempts, lease_owner, lease_until, made)
+  SELECT $1, c.claim_id, $2, 1, 'manual', 1, $3, $4, true
+  FROM claims c
+  WHERE c.tenant_id = $1 AND c.claim_id = ANY ($5::text[])
+  ORDER BY c.claim_id
+  ON CONFLICT (tenant_id, claim_id) DO UPDATE
+  SET lease_owner = excluded.lease_owner, lease_until = excluded.lease_until, attempts = d.attempts + 1
+  WHERE d.lease_until IS NULL OR d.lease_until <= $2
+  RETURNING d.claim_id, d.due_at, d.generation, d.attempts, d.made
+)
+SELECT l.claim_id, c.contract_id, c.contract_version, l.due_at, l.generation, 'manual', l.attempts, l.made
+FROM leased l JOIN claims c ON c.tenant_id = $1 AND c.claim_id = l.claim_id;
+
+-- A row that LeaseActions made goes, unless it was woken meanwhile.
+-- name: RemoveMade
+DELETE FROM due d
+USING unnest($3::text[], $4::bigint[]) AS n(claim_id, generation)
+WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.lease_owner = $2 AND d.made AND d.generation = n.generation;
+
+-- name: ReleaseDue
+UPDATE due d
+SET lease_owner = NULL, lease_until = NULL, made = false
+WHERE d.tenant_id = $1 AND d.lease_owner = $2 AND d.claim_id = ANY ($3::text[]);
+
+-- The leases under which runs are to be stored, locked.
+-- name: HeldLeases
+SELECT d.claim_id
+FROM due d JOIN unnest($2::text[], $3::text[]) AS n(claim_id, lease_owner) ON n.claim_id = d.claim_id AND n.lease_owner = d.lease_owner
+WHERE d.tenant_id = $1
+ORDER BY d.claim_id
+FOR UPDATE OF d;
+
+-- Done work: what was woken meanwhile stays due at its new time, a check to come
+-- is due then, and the rest is removed by RemoveDone.
+-- name: FinishDue
+UPDATE due d
+SET due_at = CASE WHEN d.generation <> n.generation THEN d.due_at ELSE n.next_check_at END,
+  triggered_by = CASE WHEN d.generation <> n.generation THEN d.triggered_by ELSE 'recheck' END,
+  attempts = 0, lease_owner = NULL, lease_until = NULL, parked_at = NULL, parked_error = NULL, made = false
+FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n(claim_id, generation, next_check_at)
+WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND (d.generation <> n.generation OR n.next_check_at IS NOT NULL);
+
+-- name: RemoveDone
+DELETE FROM due d
+USING unnest($2::text[], $3::bigint[], $4::bigint[]) AS n(claim_id, generation, next_check_at)
+WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.generation = n.generation AND n.next_check_at IS NULL;
+
+-- What is due after a run that was stored without a lease.
+-- name: ScheduleUnleased
+INSERT INTO due AS d (tenant_id, claim_id, due_at, generation, triggered_by)
+SELECT $1, n.claim_id, n.next_check_at, 1, 'recheck'
+FROM unnest($2::text[], $3::bigint[]) AS n(claim_id, next_check_at)
+WHERE n.next_check_at IS NOT NULL
+ORDER BY n.claim_id
+ON CONFLICT (tenant_id, claim_id) DO UPDATE
+SET due_at = least(d.due_at, excluded.due_at), generation = d.generation + 1;
+
+-- name: ParkDue
+UPDATE due d
+SET parked_at = $3, parked_error = n.error, lease_owner = NULL, lease_until = NULL
+FROM unnest($4::text[], $5::bigint[], $6::text[]) AS n(claim_id, generation, error)
+WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.lease_owner = $2 AND d.generation = n.generation;
+
+-- What a new fact woke while it was being found unworkable gets another try.
+-- name: ReleaseWoken
+UPDATE due d
+SET lease_owner = NULL, lease_until = NULL
+FROM unnest($3::text[], $4::bigint[]) AS n(claim_id, generation)
+WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.lease_owner = $2 AND d.generation <> n.generation;
+
+-- name: ParkedActions
+SELECT d.claim_id, c.contract_id, c.contract_version, d.due_at, d.generation, d.triggered_by, d.attempts, d.made,
+  c.action_id, d.parked_error, d.parked_at
+FROM due d JOIN claims c ON c.tenant_id = $1 AND c.claim_id = d.claim_id
+WHERE d.tenant_id = $1 AND d.parked_at IS NOT NULL
+ORDER BY d.parked_at DESC, d.claim_id
+LIMIT $2;

@@ -1,0 +1,22 @@
+-- name: StandingFacts
+SELECT f.raw_ref, f.content_hash FROM facts f WHERE f.tenant_id = $1 AND f.raw_ref = ANY ($2::text[]);
+
+-- Facts of given types whose subject, own or linked, no recorded action is about.
+-- name: Orphans
+SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes::text
+FROM facts f
+WHERE f.tenant_id = $1
+  AND ($2::bigint IS NULL OR f.occurred_at >= $2) AND ($3::bigint IS NULL OR f.occurred_at < $3)
+  AND EXISTS (SELECT FROM unnest($4::text[], $5::text[]) AS e(source, fact_type)
+    WHERE e.fact_type = f.fact_type AND (e.source = '' OR e.source = f.source))
+  AND NOT EXISTS (SELECT FROM claims c WHERE c.tenant_id = $1 AND c.subject_id = f.subject_id)
+  AND NOT EXISTS (SELECT FROM subject_links l JOIN claims c ON c.tenant_id = $1 AND c.subject_id = l.linked_subject_id
+    WHERE l.tenant_id = $1 AND l.subject_id = f.subject_id)
+ORDER BY f.occurred_at DESC, f.raw_ref DESC
+LIMIT $6;
+
+-- name: SnapshotFacts
+SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes::text
+FROM facts f
+WHERE f.tenant_id = $1 AND f.subject_id = ANY ($2::text[])
+ORDER BY f.subject_id, f.occurred_at, f.raw_ref;
