@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	code := Run(m)
 	if err := goleak.Find(); err != nil && code == 0 {
-		println(err.Error())
+		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
@@ -172,7 +173,7 @@ func TestKilledTestBinaryLeavesNothing(t *testing.T) {
 func beVictim() {
 	server, err := start()
 	if err != nil {
-		println(err.Error())
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	if _, err := os.Stdout.WriteString(server.dir + " " + server.URL() + "\n"); err != nil {
