@@ -12,7 +12,7 @@ TOOLS     := $(CURDIR)/build/tools
 COLLECTOR := build/collector
 
 # Where threads meet: stores, sidecar, collector components.
-RACE  := ./engine/... ./ledger/... ./verifier/... ./processor/... ./exporter/...
+RACE  := $(patsubst %,./%/...,$(wildcard ledger verifier receiver processor exporter))
 # For make bench: which, how often, and where.
 BENCH := .
 COUNT := 6
@@ -75,6 +75,10 @@ bench: $(TOOLS)/benchstat ## benchmarks (BENCH=regexp COUNT=n PKG=./...), compar
 	@mkdir -p build
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG) > build/bench.txt || { cat build/bench.txt; exit 1; }
 	@if [ -f build/bench.base.txt ]; then $(TOOLS)/benchstat build/bench.base.txt build/bench.txt; else $(TOOLS)/benchstat build/bench.txt; fi
+
+.PHONY: bench/peers
+bench/peers: ## the engine beside general policy engines, which are a module of their own
+	go test -C internal/benchpeers -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 
 .PHONY: clean
 clean: ## removes bin/ and build/
