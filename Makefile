@@ -28,7 +28,7 @@ COUNTED := awk ' \
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: bin/countersign bin/countersign-collector ## the sidecar and the collector, into bin/ (first time: some four minutes on two cores)
