@@ -81,7 +81,7 @@ var _ confmap.Unmarshaler = (*ParamsConfig)(nil)
 // UnmarshalText reads all or none.
 func (p *ParamsConfig) UnmarshalText(text []byte) error {
 	if mode := string(text); mode != allParams && mode != noParams {
-		return fmt.Errorf("params: %q: write all, none, or a map of names to expressions", mode)
+		return fmt.Errorf("%q: write all, none, or a map of names to expressions", mode)
 	}
 	*p = ParamsConfig{Mode: string(text)}
 	return nil
@@ -96,7 +96,7 @@ func (p *ParamsConfig) Unmarshal(conf *confmap.Conf) error {
 	for name, value := range conf.ToStringMap() {
 		text, ok := value.(string)
 		if !ok {
-			return fmt.Errorf("params: %s: an expression is text; put %v in quotes", name, value)
+			return fmt.Errorf("%s: an expression is text; put %v in quotes", name, value)
 		}
 		values[name] = text
 	}
@@ -151,7 +151,7 @@ func (c *Config) checkTenants() []error {
 	var errs []error
 	if c.Tenant != "" {
 		if err := engine.CheckOpaque("tenant", c.Tenant); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("tenant: %w", err))
 		}
 	}
 	switch {
@@ -163,8 +163,8 @@ func (c *Config) checkTenants() []error {
 		errs = append(errs, errors.New("tenants: they restrict tenant_from_auth, which is not set"))
 	}
 	for i, tenant := range c.Tenants {
-		if err := engine.CheckOpaque(fmt.Sprintf("tenants[%d]", i), tenant); err != nil {
-			errs = append(errs, err)
+		if err := engine.CheckOpaque("tenant", tenant); err != nil {
+			errs = append(errs, fmt.Errorf("tenants[%d]: %w", i, err))
 		}
 	}
 	return errs

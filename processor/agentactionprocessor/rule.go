@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gobwas/glob"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
@@ -163,8 +164,18 @@ func evalText[K any](ctx *callContext, tc K, e *expression[K]) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return textOf(value)
+	text, err := textOf(value)
+	if err == nil && strings.Contains(text, ottlNil) {
+		return "", errPartMissing
+	}
+	return text, err
 }
+
+// ottlNil is what OTTL's Concat and Format write for a part that is not there.
+// An id made of it would be the same for all calls that lack the part.
+const ottlNil = "<nil>"
+
+var errPartMissing = errors.New("a part of the expression gave no value")
 
 var errNoID = errors.New("action_id: the telemetry has no trace id and no call id; set action_id in the rule")
 
@@ -221,6 +232,9 @@ func (r *rule[K]) evalParams(ctx *callContext, tc K) (engine.Object, error) {
 	for i := range r.params {
 		p := &r.params[i]
 		value, err := p.value.eval(ctx, tc)
+		if text, ok := value.(string); ok && p.value.argument == nil && strings.Contains(text, ottlNil) {
+			err = errPartMissing
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("params.%s: %w", p.name, err))
 			continue

@@ -32,13 +32,19 @@ const (
 type metadataKeys struct {
 	verifiedactions.Keys
 	messages []string
+	// first are the bytes that keys of interest start with.
+	first [256]bool
 }
 
 func newMetadataKeys(config *VerifiedActionsConfig) metadataKeys {
-	return metadataKeys{
+	k := metadataKeys{
 		Keys:     verifiedactions.Keys{Version: config.VersionKey, Payload: config.PayloadKey},
 		messages: config.MessageKeys,
 	}
+	for _, key := range append([]string{record.Prefix, factTypeKey, config.VersionKey}, config.MessageKeys...) {
+		k.first[key[0]] = true
+	}
+	return k
 }
 
 // marks say what a span or log record may carry beside a tool call.
@@ -59,35 +65,34 @@ type marked struct {
 // this project may write, and notes what is worth a second look.
 type scanner struct {
 	keys     *metadataKeys
-	visitor  func(string, pcommon.Value) bool
 	stripped int
 	marks    marks
 	found    []marked
 }
 
-func newScanner(keys *metadataKeys) *scanner {
-	s := &scanner{keys: keys}
-	s.visitor = s.visit
-	return s
-}
+func newScanner(keys *metadataKeys) *scanner { return &scanner{keys: keys} }
 
-// visit tells whether an attribute is to be removed.
-func (s *scanner) visit(key string, _ pcommon.Value) bool {
-	switch {
-	case record.Owned(key):
-		s.stripped++
-		return true
-	case key == factTypeKey:
-		s.marks |= mayBeFact
-	case key == s.keys.Version:
-		s.marks |= hasMetadata
-	case len(s.keys.messages) > 0 && slices.Contains(s.keys.messages, key):
-		s.marks |= hasMetadata
+// strip looks at the first byte before anything else: this runs for every
+// attribute of all telemetry, and next to none is of interest.
+func (s *scanner) strip(attributes pcommon.Map) {
+	owned := false
+	for key := range attributes.All() {
+		if key == "" || !s.keys.first[key[0]] {
+			continue
+		}
+		switch {
+		case record.Owned(key):
+			owned = true
+		case key == factTypeKey:
+			s.marks |= mayBeFact
+		case key == s.keys.Version || slices.Contains(s.keys.messages, key):
+			s.marks |= hasMetadata
+		}
 	}
-	return false
+	if owned {
+		s.stripped += record.Strip(attributes)
+	}
 }
-
-func (s *scanner) strip(attributes pcommon.Map) { attributes.RemoveIf(s.visitor) }
 
 func (s *scanner) traces(td ptrace.Traces) {
 	for i, resource := range td.ResourceSpans().All() {
