@@ -48,7 +48,7 @@ func playAll(ctx context.Context, s *stack.Stack) error {
 	if err != nil {
 		return err
 	}
-	returned, err := awaitReturned(ctx, s, rows)
+	returned, err := refunds.AwaitReturned(ctx, s, rows)
 	if err != nil {
 		return err
 	}
@@ -61,44 +61,38 @@ func playAll(ctx context.Context, s *stack.Stack) error {
 	return differences(rows)
 }
 
-// row is a played step.
-type row struct {
-	step refunds.Step
-	got  stack.Verification
-}
-
-func tellStory(ctx context.Context, s *stack.Stack) ([]row, error) {
-	var rows []row
+func tellStory(ctx context.Context, s *stack.Stack) ([]refunds.Played, error) {
+	var rows []refunds.Played
 	for _, step := range refunds.Story(time.Now()) {
 		fmt.Printf("  %d. %s\n", step.Number, step.About)
 		v, err := refunds.Play(ctx, s, step)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row{step, v})
+		rows = append(rows, refunds.Played{Step: step, Got: v})
 	}
 	return rows, nil
 }
 
-func differences(rows []row) error {
+func differences(rows []refunds.Played) error {
 	var all []error
 	for _, r := range rows {
-		for _, text := range r.step.Differences(r.got) {
-			all = append(all, fmt.Errorf("row %d: %s", r.step.Number, text))
+		for _, text := range r.Step.Differences(r.Got) {
+			all = append(all, fmt.Errorf("row %d: %s", r.Step.Number, text))
 		}
 	}
 	return errors.Join(all...)
 }
 
 // checkNoLoop fails when verdicts that came back became actions.
-func checkNoLoop(ctx context.Context, s *stack.Stack, samples int, rows []row) error {
+func checkNoLoop(ctx context.Context, s *stack.Stack, samples int, rows []refunds.Played) error {
 	actions, err := s.Actions(ctx, nil)
 	if err != nil {
 		return err
 	}
 	want := samples
 	for _, r := range rows {
-		if !r.step.Again() {
+		if !r.Step.Again() {
 			want++
 		}
 	}

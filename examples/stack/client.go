@@ -96,6 +96,15 @@ func (s *Stack) Actions(ctx context.Context, query url.Values) ([]Verification, 
 	return page.Actions, err
 }
 
+// Runs are all verifications of an action, oldest first.
+func (s *Stack) Runs(ctx context.Context, actionID string) ([]Verification, error) {
+	var history struct {
+		Runs []Verification `json:"runs"`
+	}
+	err := get(ctx, s.API("/v1/actions/"+url.PathEscape(actionID)+"/runs"), s.Keys["viewer"], &history)
+	return history.Runs, err
+}
+
 // Await polls until the answer is done, or ctx ends. It holds no more than a
 // few requests a second against the stack.
 func Await[T any](ctx context.Context, what string, ask func(context.Context) (answer T, done bool, err error)) (T, error) {

@@ -248,6 +248,11 @@ func (s *Stack) Close() error {
 	return errors.Join(s.collector.stop(), s.sidecar.stop())
 }
 
+// Logs are the ends of both processes' logs.
+func (s *Stack) Logs() string {
+	return CollectorBinary + ":\n" + s.collector.tail() + "\n" + SidecarBinary + ":\n" + s.sidecar.tail()
+}
+
 // PIDs of the running processes by the name of their binary.
 func (s *Stack) PIDs() map[string]int {
 	return map[string]int{CollectorBinary: s.collector.pid(), SidecarBinary: s.sidecar.pid()}
