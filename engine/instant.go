@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -16,11 +17,15 @@ const MaxInstant Instant = 253402300799
 // ErrInstant is wrapped by every error about a moment that cannot be represented.
 var ErrInstant = errors.New("invalid time")
 
+// rfc3339 is the shape of RFC 3339 section 5.6. time.Parse also takes hours of
+// one digit, a comma before the fraction, and offsets of a day.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
 // ParseInstant reads an RFC 3339 time with any offset. A fraction of a second
 // is floored (towards the past). It fails with ErrInstant outside 1970-9999.
 func ParseInstant(text string) (Instant, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	if err != nil || !rfc3339.MatchString(text) {
 		return 0, fmt.Errorf("%w: %q is not an RFC 3339 time like 2026-09-28T10:42:00Z", ErrInstant, clip(text))
 	}
 	return InstantOf(t)
