@@ -36,6 +36,8 @@ var (
 	ErrImmutable = errors.New("contract version is immutable")
 	// ErrCycle: a compensation that leads back to itself (decision D18).
 	ErrCycle = errors.New("compensation cycle")
+	// ErrFilter: a cursor or a filter value that no store gave or knows.
+	ErrFilter = errors.New("invalid filter")
 	// ErrLeaseLost: another verifier took the work over; nothing was stored.
 	ErrLeaseLost = errors.New("lease lost")
 )

@@ -1,0 +1,20 @@
+-- name: CreateKey
+INSERT INTO api_keys (tenant_id, key_id, role, prefix, hash, sources, created_at, expires_at, revoked_at, last_used_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
+
+-- Looks across tenants.
+-- name: KeyByHash
+SELECT tenant_id, key_id, role, prefix, hash, sources, created_at, expires_at, revoked_at, last_used_at FROM api_keys WHERE hash = ?1;
+
+-- name: ListKeys
+SELECT tenant_id, key_id, role, prefix, hash, sources, created_at, expires_at, revoked_at, last_used_at FROM api_keys
+WHERE tenant_id = ?1 ORDER BY created_at, key_id;
+
+-- A key that was revoked keeps the time of the first revocation.
+-- name: RevokeKey
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant_id = ?1 AND key_id = ?2;
+
+-- Looks across tenants, for the keys that were used.
+-- name: TouchKeys
+UPDATE api_keys SET last_used_at = j.value ->> 2 FROM jsonb_each(?1) j
+WHERE api_keys.tenant_id = j.value ->> 0 AND api_keys.key_id = j.value ->> 1 AND coalesce(api_keys.last_used_at, -1) < j.value ->> 2;

@@ -1,0 +1,13 @@
+-- name: AppendRuns
+INSERT INTO runs (tenant_id, seq, run_id, claim_id, contract_id, contract_version, computed_at, triggered_by, status, headline,
+  outcome_seq, report, next_check_at, events, previous_seq, changed)
+SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
+  value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14
+FROM jsonb_each(?2);
+
+-- name: LatestRuns
+SELECT r.* FROM claims c CROSS JOIN stored_runs r ON r.tenant_id = c.tenant_id AND r.seq = c.latest_seq
+WHERE c.tenant_id = ?1 AND c.claim_id IN (SELECT value FROM json_each(?2));
+
+-- name: Runs
+SELECT r.* FROM stored_runs r WHERE r.tenant_id = ?1 AND r.claim_id = ?2 ORDER BY r.seq;

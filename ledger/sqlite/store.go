@@ -1,0 +1,145 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/countersign-otel/countersign/engine/sqleval"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+const (
+	// readers is how many views run side by side.
+	readers = 4
+	// compiledContracts is how many contract versions keep their compiled statement.
+	compiledContracts = 256
+	// defaultBusyTimeout is how long SQLite itself waits for a lock that another process holds.
+	defaultBusyTimeout = 5 * time.Second
+)
+
+// Store is a ledger in a SQLite file. It is safe for concurrent use.
+type Store struct {
+	// path is what errors name; "memory" for a store without a file.
+	path     string
+	dsn      string
+	database *sql.DB
+	writer   *pool
+	readers  *pool
+	compiled *lru.Cache[string, *sqleval.Statement]
+	wakes    *wakes
+	retries  int
+}
+
+var _ ledger.Ledger = (*Store)(nil)
+
+// Option changes how Open sets up the store.
+type Option func(*settings)
+
+type settings struct {
+	busyTimeout time.Duration
+	retries     int
+}
+
+// WithBusyTimeout is how long one attempt waits for another process to finish
+// writing, and how many more attempts are made.
+func WithBusyTimeout(timeout time.Duration, retries int) Option {
+	return func(s *settings) { s.busyTimeout, s.retries = timeout, retries }
+}
+
+// Open opens the store in the file at path, which is made when it is not there;
+// its folder must be. It does not migrate. It fails with ledger.ErrReadOnly
+// where nothing can be written, and with ledger.ErrUnavailable where another
+// process keeps the file locked; every error names the path and the remedy.
+func Open(ctx context.Context, path string, options ...Option) (ledger.Ledger, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: path %q of the SQLite file: %w", ledger.ErrUnavailable, path, err)
+	}
+	if err := checkPath(absolute); err != nil {
+		return nil, err
+	}
+	location := url.URL{Scheme: "file", Path: filepath.ToSlash(absolute)}
+	return open(ctx, absolute, location.String(), options)
+}
+
+// OpenMemory opens an empty store of its own in memory, gone with Close.
+func OpenMemory(ctx context.Context, options ...Option) (ledger.Ledger, error) {
+	return open(ctx, memoryPath, "file:/"+rand.Text()+"?vfs=memdb", options)
+}
+
+// memoryPath stands for the path of a store in memory.
+const memoryPath = "memory"
+
+func open(ctx context.Context, path, location string, options []Option) (ledger.Ledger, error) {
+	set := settings{busyTimeout: defaultBusyTimeout, retries: maxRetries}
+	for _, option := range options {
+		option(&set)
+	}
+	compiled, err := lru.New[string, *sqleval.Statement](compiledContracts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, dsn: dsn(location, set.busyTimeout), compiled: compiled, retries: set.retries}
+	if s.database, err = sql.Open("sqlite", s.dsn); err != nil {
+		return nil, s.fail("open", err)
+	}
+	s.database.SetMaxIdleConns(0) // what is idle is idle in the pools below
+	s.writer = newPool(1, func(ctx context.Context) (*connection, error) { return s.connect(ctx) })
+	s.readers = newPool(readers, func(ctx context.Context) (*connection, error) { return s.connect(ctx, "PRAGMA query_only = 1") })
+	s.wakes = newWakes(s)
+	if err := s.probe(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// dsn adds what every connection needs. Order matters to SQLite: the driver
+// sets busy_timeout first, the rest by name.
+func dsn(location string, busy time.Duration) string {
+	separator := "?"
+	if u, err := url.Parse(location); err == nil && u.RawQuery != "" {
+		separator = "&"
+	}
+	pragmas := url.Values{"_pragma": {
+		"busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")",
+		"cache_size(-32768)", // 32 MiB a connection, at most
+		"foreign_keys(1)",
+		"journal_mode(WAL)", // a store in memory stays without
+		"synchronous(FULL)",
+		"temp_store(MEMORY)",
+		// Larger than the default of 1000 pages: a page that many batches touch is copied back once.
+		"wal_autocheckpoint(4000)",
+	}}
+	return location + separator + pragmas.Encode()
+}
+
+// probe takes the write lock once, so that a file that cannot be written shows now.
+func (s *Store) probe(ctx context.Context) error {
+	return s.writer.with(ctx, s.path, func(c *connection) error {
+		if err := c.control(ctx, "BEGIN IMMEDIATE"); err != nil {
+			return s.fail("open", err)
+		}
+		return s.fail("open", c.control(ctx, "ROLLBACK"))
+	})
+}
+
+// Capabilities implements ledger.Ledger.
+func (s *Store) Capabilities() ledger.Capabilities {
+	return ledger.Capabilities{Notifies: false, Dialect: "sqlite"}
+}
+
+// Close implements ledger.Ledger. It waits for transactions that are under way.
+func (s *Store) Close() error {
+	s.wakes.close()
+	err := errors.Join(s.readers.close(), s.writer.close())
+	return s.fail("close", errors.Join(err, s.database.Close()))
+}
