@@ -1,0 +1,351 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/report"
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/open"
+	"github.com/countersign-otel/countersign/verifier/api"
+	"github.com/countersign-otel/countersign/verifier/emit"
+	"github.com/countersign-otel/countersign/verifier/settle"
+)
+
+// Options of Run that are no settings.
+type Options struct {
+	// Version is that of the program.
+	Version string
+	// Logger may be nil.
+	Logger *slog.Logger
+	// Now is the clock; nil is the machine's.
+	Now func() engine.Instant
+	// Ready is called once the API answers, with its URL; may be nil.
+	Ready func(url string)
+}
+
+// Run serves until ctx ends, and then ends what it holds: requests first, then
+// the settle loop, then the emitter, so that the last verdicts are still sent.
+func Run(ctx context.Context, c Config, o Options) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = func() engine.Instant { return engine.Instant(time.Now().Unix()) }
+	}
+	store, err := openStore(ctx, c)
+	if err != nil {
+		return err
+	}
+	return errors.Join(run(ctx, c, o, store), store.Close())
+}
+
+// openStore opens and migrates. Its errors name the store, without its password.
+func openStore(ctx context.Context, c Config) (ledger.Ledger, error) {
+	store, err := open.Ledger(ctx, c.Store)
+	if err != nil {
+		return nil, fmt.Errorf("the store %s cannot be opened: %w", redact(c.Store), err)
+	}
+	if c.Migrate {
+		err = store.Migrate(ctx)
+	} else {
+		err = store.CheckSchema(ctx)
+	}
+	switch {
+	case err == nil:
+		return store, nil
+	case errors.Is(err, ledger.ErrReadOnly):
+		err = fmt.Errorf("%w; make its file and folder writable for this user", err)
+	case errors.Is(err, ledger.ErrNotMigrated):
+		err = fmt.Errorf("%w; run countersign migrate, or set migrate: true", err)
+	case errors.Is(err, ledger.ErrUnavailable):
+		err = fmt.Errorf("%w; another program may hold it locked", err)
+	}
+	return nil, errors.Join(fmt.Errorf("the store %s cannot be used: %w", redact(c.Store), err), store.Close())
+}
+
+// redact leaves a password out of a store's URL.
+func redact(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "(its address cannot be read)"
+	}
+	return u.Redacted()
+}
+
+// sidecar is the parts of a running one.
+type sidecar struct {
+	Config
+	Options
+	store    ledger.Ledger
+	registry *prometheus.Registry
+	verifier *settle.Verifier
+	hub      *api.Hub
+	uses     *api.Uses
+	emitter  *emit.Emitter
+	server   *http.Server
+}
+
+func run(ctx context.Context, c Config, o Options, store ledger.Ledger) error {
+	published, err := publish(ctx, store, c.Contracts, o.Now())
+	if err != nil {
+		return err
+	}
+	if err := refuseOpenDoor(ctx, store, c.Listen, o.Now()); err != nil {
+		return err
+	}
+	listener, err := listen(ctx, c)
+	if err != nil {
+		return err
+	}
+	s := &sidecar{Config: c, Options: o, store: store}
+	if err := s.wire(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	base, err := s.announce(listener)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.Logger.Info("serving", "url", base, "store", redact(c.Store), "contracts_published", published, "emit", c.Emit.Endpoint, "version", o.Version)
+	return s.serve(ctx, listener, base)
+}
+
+// refuseOpenDoor refuses to listen beyond this machine while nobody could have a key.
+func refuseOpenDoor(ctx context.Context, store ledger.Ledger, listen string, now engine.Instant) error {
+	if loopback(listen) {
+		return nil
+	}
+	found := false
+	err := store.View(ctx, func(tx ledger.Tx) error {
+		tenants, err := tx.Tenants(ctx)
+		for _, tenant := range tenants {
+			keys, err := tx.ListKeys(ctx, tenant)
+			if err != nil {
+				return err
+			}
+			for _, key := range keys {
+				good := key.RevokedAt == nil && (key.ExpiresAt == nil || *key.ExpiresAt > now)
+				found = found || good
+			}
+		}
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: listen is %s, which others can reach, and the store has no key that is good; make one first with countersign keys create, or listen on localhost", ErrConfig, listen)
+	}
+	return err
+}
+
+func listen(ctx context.Context, c Config) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen: %s is in use by another program; end it, or choose another address with --listen (port 0 takes a free one)", c.Listen)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("listen: this user may not listen on %s; choose a port above 1023 with --listen", c.Listen)
+	case err != nil:
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return listener, nil
+}
+
+// wire makes the parts.
+func (s *sidecar) wire(ctx context.Context) error {
+	s.registry = prometheus.NewRegistry()
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	counted := newMetrics(s.registry, s.Version)
+	contracts := ledger.NewContractCache(0)
+	owner := ownerName()
+	s.hub = api.NewHub(s.store, s.Settlement.PollInterval, s.Logger)
+	s.uses = api.NewUses(s.store, s.Now, s.Logger)
+	s.verifier = settle.New(settle.Config{
+		Ledger: s.store, Contracts: contracts, Owner: owner, Now: s.Now, Logger: s.Logger,
+		Settings: report.Settings{
+			RecheckInterval: engine.Duration(s.Settlement.RecheckInterval / time.Second),
+			MaxLag:          engine.Duration(s.Settlement.MaxLag / time.Second),
+		},
+		BatchSize: s.Settlement.BatchSize, Workers: s.Settlement.Workers, PollInterval: s.Settlement.PollInterval,
+		LeaseFor: engine.Duration(s.Settlement.LeaseFor / time.Second),
+		OnStored: func(tenant string, runs []ledger.Run) {
+			s.hub.Stored(tenant, runs)
+			counted.stored(runs)
+		},
+		OnParked: func(_ string, parked []ledger.Parked) { counted.parked.Add(float64(len(parked))) },
+	})
+	var err error
+	s.emitter, err = emit.New(ctx, s.Emit, emit.Options{
+		Ledger: s.store, Contracts: contracts, Owner: owner, Now: s.Now, Version: s.Version,
+		Registry: s.registry, Logger: s.Logger, PollInterval: s.Settlement.PollInterval,
+	})
+	if err != nil {
+		return err
+	}
+	service := api.NewService(api.Config{
+		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Logger: s.Logger,
+	})
+	return s.wireServer(ctx, api.Handler(service, api.Options{
+		Version: s.Version, Registry: s.registry, Touch: s.uses.Touch, RequestTimeout: s.RequestTimeout,
+	}))
+}
+
+func (s *sidecar) wireServer(ctx context.Context, handler http.Handler) error {
+	s.server = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      s.RequestTimeout + time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+	}
+	if s.TLS == nil {
+		if !loopback(s.Listen) {
+			s.Logger.Warn("keys travel in the clear: listening beyond this machine without TLS", "listen", s.Listen)
+		}
+		return nil
+	}
+	settings, err := s.TLS.LoadTLSConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: tls: %w", ErrConfig, err)
+	}
+	s.server.TLSConfig = settings
+	return nil
+}
+
+// ownerName differs between processes, also of one host.
+func ownerName() string {
+	random := make([]byte, 4)
+	_, _ = rand.Read(random) // never fails
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + ":" + strconv.Itoa(os.Getpid()) + ":" + hex.EncodeToString(random)
+}
+
+// announce writes the address file, in one step so that nobody reads half of it.
+func (s *sidecar) announce(listener net.Listener) (string, error) {
+	base := "http://" + listener.Addr().String()
+	if s.TLS != nil {
+		base = "https://" + listener.Addr().String()
+	}
+	if s.AddressFile == "" {
+		return base, nil
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(s.AddressFile), ".address-*")
+	if err != nil {
+		return "", fmt.Errorf("address_file: %w", err)
+	}
+	_, err = temporary.WriteString(base + "\n")
+	err = errors.Join(err, temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), s.AddressFile)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("address_file: %w", err), os.Remove(temporary.Name()))
+	}
+	return base, nil
+}
+
+// serve runs the parts until ctx ends or one of them fails, and ends them in order.
+func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string) error {
+	failed := make(chan error, 5)
+	hub := start(ctx, failed, s.hub.Run)
+	uses := start(ctx, failed, s.uses.Run)
+	settling := start(ctx, failed, s.verifier.Run)
+	emitting := start(ctx, failed, s.emitter.Run)
+	serving := start(ctx, failed, func(context.Context) error { return s.accept(listener) })
+	if s.Ready != nil {
+		s.Ready(base)
+	}
+	var cause error
+	select {
+	case <-ctx.Done():
+		s.Logger.Info("ending", "cause", context.Cause(ctx))
+	case cause = <-failed:
+		s.Logger.Error("ending because a part failed", "error", cause)
+	}
+	hub.end() // lets those who wait go
+	cause = errors.Join(cause, s.shutdown())
+	serving.end()
+	uses.end()
+	settling.end()
+	emitting.end()
+	close(failed)
+	for err := range failed {
+		cause = errors.Join(cause, err)
+	}
+	return cause
+}
+
+func (s *sidecar) accept(listener net.Listener) error {
+	var err error
+	if s.TLS != nil {
+		err = s.server.ServeTLS(listener, "", "")
+	} else {
+		err = s.server.Serve(listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("listen: %w", err)
+}
+
+func (s *sidecar) shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.ShutdownTimeout)
+	defer cancel()
+	err := s.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.Logger.Warn("requests were cut off at shutdown", "after", s.ShutdownTimeout)
+		return s.server.Close()
+	}
+	return err
+}
+
+// part is a running part of the sidecar.
+type part struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// start runs a part until it is ended: not when ctx ends, because the parts end in order.
+func start(ctx context.Context, failed chan<- error, run func(context.Context) error) *part {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p := &part{cancel: cancel}
+	p.done.Go(func() {
+		if err := run(ctx); err != nil {
+			failed <- err
+		}
+	})
+	return p
+}
+
+func (p *part) end() {
+	p.cancel()
+	p.done.Wait()
+}
+
+func readAtMost(r io.Reader, limit int64) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(r, limit))
+}

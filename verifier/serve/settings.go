@@ -1,0 +1,122 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configopaque"
+)
+
+// Setting is one setting that can also be a flag or a variable.
+type Setting struct {
+	// Key is the path in the YAML file, like settlement.max_lag.
+	Key string
+	// Usage says what it is for.
+	Usage string
+	set   func(*Config, string) error
+}
+
+// Flag is the setting's name on the command line, like settlement-max-lag.
+func (s Setting) Flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(s.Key) }
+
+// Env is the setting's variable, like COUNTERSIGN_SETTLEMENT_MAX_LAG.
+func (s Setting) Env() string {
+	return "COUNTERSIGN_" + strings.ToUpper(strings.ReplaceAll(s.Key, ".", "_"))
+}
+
+// Settings lists what can be set outside the file, in the order of help texts.
+func Settings() []Setting {
+	return []Setting{
+		{"store", "sqlite:PATH, postgres://... or memory:", text(func(c *Config) *string { return &c.Store })},
+		{"migrate", "bring the store's schema up to date at start", boolean(func(c *Config) *bool { return &c.Migrate })},
+		{"listen", "address of the HTTP API; port 0 takes a free one", text(func(c *Config) *string { return &c.Listen })},
+		{"address_file", "file to write the API's URL to", text(func(c *Config) *string { return &c.AddressFile })},
+		{"contracts", "files and folders of contracts to publish at start, separated by commas", func(c *Config, v string) error {
+			c.Contracts = splitList(v)
+			return nil
+		}},
+		{"settlement.recheck_interval", "how often a verdict that waits for a source is looked at again", length(func(c *Config) *time.Duration { return &c.Settlement.RecheckInterval })},
+		{"settlement.max_lag", "how long after the window a source is waited for", length(func(c *Config) *time.Duration { return &c.Settlement.MaxLag })},
+		{"settlement.workers", "how many batches settle side by side", number(func(c *Config) *int { return &c.Settlement.Workers })},
+		{"settlement.batch_size", "how many actions settle at once", number(func(c *Config) *int { return &c.Settlement.BatchSize })},
+		{"settlement.poll_interval", "how late a missed wake-up may be noticed", length(func(c *Config) *time.Duration { return &c.Settlement.PollInterval })},
+		{"settlement.lease_for", "how long a killed sidecar's work waits for another one", length(func(c *Config) *time.Duration { return &c.Settlement.LeaseFor })},
+		{"emit.endpoint", "where verdicts go as OTLP; empty sends nothing", text(func(c *Config) *string { return &c.Emit.Endpoint })},
+		{"emit.protocol", "grpc or http/protobuf", text(func(c *Config) *string { return &c.Emit.Protocol })},
+		{"emit.headers", "headers of OTLP requests, like name=value,name=value", headers},
+		{"emit.tls.insecure", "OTLP without TLS", boolean(func(c *Config) *bool { return &c.Emit.TLS.Insecure })},
+		{"emit.tls.ca_file", "certificate of the OTLP endpoint's authority", text(func(c *Config) *string { return &c.Emit.TLS.CAFile })},
+		{"emit.compression", "gzip or none", text(func(c *Config) *string { return &c.Emit.Compression })},
+		{"emit.span_mode", "linked, child or off", text(func(c *Config) *string { return &c.Emit.SpanMode })},
+		{"emit.public_url", "where this API is reached from outside, for links in telemetry", text(func(c *Config) *string { return &c.Emit.PublicURL })},
+		{"request_timeout", "longest time of a request apart from its waiting", length(func(c *Config) *time.Duration { return &c.RequestTimeout })},
+		{"shutdown_timeout", "how long requests may take to end at shutdown", length(func(c *Config) *time.Duration { return &c.ShutdownTimeout })},
+	}
+}
+
+func text(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		return nil
+	}
+}
+
+func boolean(field func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		parsed, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", v)
+		}
+		*field(c) = parsed
+		return nil
+	}
+}
+
+func number(field func(*Config) *int) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		parsed, err := strconv.Atoi(v)
+		if err != nil {
+			return fmt.Errorf("%q is no whole number", v)
+		}
+		*field(c) = parsed
+		return nil
+	}
+}
+
+func length(field func(*Config) *time.Duration) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		parsed, err := time.ParseDuration(v)
+		if err != nil {
+			return fmt.Errorf("%q is no length of time; write one like 15m, 48h or 10s", v)
+		}
+		*field(c) = parsed
+		return nil
+	}
+}
+
+// headers keeps the values out of errors: they are secrets.
+func headers(c *Config, v string) error {
+	parsed := map[string]configopaque.String{}
+	for _, pair := range splitList(v) {
+		name, secret, ok := strings.Cut(pair, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return errors.New("a header is not written name=value")
+		}
+		parsed[name] = configopaque.String(strings.TrimSpace(secret))
+	}
+	c.Emit.Headers = parsed
+	return nil
+}
+
+func splitList(v string) []string {
+	var list []string
+	for _, part := range strings.Split(v, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
