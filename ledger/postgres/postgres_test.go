@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/internal/pgserver"
 	"github.com/countersign-otel/countersign/ledger"
 )
@@ -106,4 +109,44 @@ func fact(ref, subject string) engine.Fact {
 		RawRef: ref, Source: "stripe", Type: "refund_created", SubjectID: subject, SubjectKind: "order",
 		OccurredAt: noon + 7, Attributes: parsed(`{"amount":180.00,"currency":"USD"}`),
 	}
+}
+
+// changed is the action as an update that changes something would send it.
+func changed(a engine.Action) engine.Action {
+	a.Params = parsed(`{"amount":181.0}`)
+	return a
+}
+
+// run is a pending run of an action with one event; verdicts differ by action.
+func run(actionID string, lease *ledger.Due, owner string) ledger.Run {
+	next := noon + 900
+	return ledger.Run{
+		ClaimID: engine.ClaimID(tenant, actionID), Lease: lease, Owner: owner,
+		Contract: ledger.ContractRef{ID: "refund_workflow", Version: 1}, ComputedAt: noon + 1, TriggeredBy: "action",
+		Status: ledger.Pending, Headline: "PENDING", Report: []byte(`{"checks":[]}`), NextCheckAt: &next, Events: []string{"action.pending"},
+		Outcome: verdict(actionID, engine.Outcome), Policy: verdict(actionID, engine.Policy),
+	}
+}
+
+func verdict(actionID string, lens engine.Lens) ledger.StoredVerdict {
+	document := fmt.Sprintf(`{"action":%q,"lens":%q}`, actionID, lens)
+	return ledger.StoredVerdict{
+		Verdict:  engine.Verdict{Raw: engine.NotVerified, Reasons: []string{"verified_condition_not_met"}},
+		Document: document, Hash: sha256.Sum256([]byte(document)),
+	}
+}
+
+// refunds is the library's refund contract, as one of several versions.
+func refunds(tb testing.TB, version int) *contract.Contract {
+	tb.Helper()
+	document, err := os.ReadFile("../../contracts/refund_workflow.yaml")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	document = bytes.Replace(document, []byte("version: 1\n"), fmt.Appendf(nil, "version: %d\n", version), 1)
+	c, diagnostics := contract.Parse("refund_workflow.yaml", document)
+	if len(diagnostics) > 0 {
+		tb.Fatal(diagnostics)
+	}
+	return c
 }

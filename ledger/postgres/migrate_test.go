@@ -1,0 +1,263 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/contract"
+	"github.com/countersign-otel/countersign/internal/pgserver"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+func TestMigrateFromSeveralProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	url := pgserver.Shared(t).Database(t)
+	stores := make([]*Store, 4) // as many pools and sessions as processes
+	for i := range stores {
+		stores[i] = open(t, url)
+	}
+	errs := make([]error, len(stores))
+	var all sync.WaitGroup
+	for i, store := range stores {
+		all.Go(func() { errs[i] = store.Migrate(t.Context()) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	newest, err := newestMigration()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var applied int64
+	if err := connect(t, url).QueryRow(t.Context(), "SELECT count(*) FROM countersign_migrations WHERE version_id > 0").Scan(&applied); err != nil {
+		t.Fatal(err)
+	}
+	if applied != newest {
+		t.Errorf("%d migrations are noted, want each of %d once", applied, newest)
+	}
+}
+
+func TestSchemaVersions(t *testing.T) {
+	t.Parallel()
+	empty := open(t, pgserver.Shared(t).Database(t))
+	newest, err := newestMigration()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("the store is not migrated: the database is at version 0, this program needs %d; run countersign migrate", newest)
+	if err := empty.CheckSchema(t.Context()); !errors.Is(err, ledger.ErrNotMigrated) || err.Error() != want {
+		t.Errorf("empty database: %v, want %s", err, want)
+	}
+
+	url := migratedURL(t)
+	current := open(t, url)
+	if err := current.CheckSchema(t.Context()); err != nil {
+		t.Errorf("current database: %v", err)
+	}
+	if _, err := connect(t, url).Exec(t.Context(), "INSERT INTO countersign_migrations (version_id, is_applied) VALUES ($1, true)", newest+1); err != nil {
+		t.Fatal(err)
+	}
+	want = fmt.Sprintf("the store's schema is newer than this program: the database is at version %d, this program knows %d; use a newer program", newest+1, newest)
+	for doing, check := range map[string]func() error{
+		"CheckSchema": func() error { return current.CheckSchema(t.Context()) },
+		"Migrate":     func() error { return current.Migrate(t.Context()) },
+	} {
+		if err := check(); !errors.Is(err, ledger.ErrNewerSchema) || err.Error() != want {
+			t.Errorf("newer database: %s: %v, want %s", doing, err, want)
+		}
+	}
+}
+
+func TestReadingAnUnmigratedStoreSaysSo(t *testing.T) {
+	t.Parallel()
+	store := open(t, pgserver.Shared(t).Database(t))
+	err := store.View(t.Context(), func(tx ledger.Tx) error {
+		_, err := tx.Tenants(t.Context())
+		return err
+	})
+	want := `the store is not migrated: Tenants: ERROR: relation "tenants" does not exist (SQLSTATE 42P01)`
+	if !errors.Is(err, ledger.ErrNotMigrated) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// memberURL is the database's URL for a login that is a member of a group role and nothing else.
+func memberURL(t *testing.T, url string, groups ...string) string {
+	t.Helper()
+	login := "login_" + strings.ToLower(strings.NewReplacer("/", "_", "-", "_", ":", "_").Replace(t.Name())) + "_" + strings.Join(groups, "_")
+	login = login[len(login)-min(len(login), 63):]
+	conn := connect(t, url)
+	for _, sql := range []string{
+		fmt.Sprintf("CREATE ROLE %q LOGIN PASSWORD 'x'", login),
+		fmt.Sprintf("GRANT %s TO %q", strings.Join(groups, ", "), login),
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config, err := pgconn.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("postgres://%s:x@%s:%d/%s?sslmode=disable", login, config.Host, config.Port, config.Database)
+}
+
+// allowed says which of the two sides and the verifier a role may be.
+func TestRolesHaveLeastPrivilege(t *testing.T) {
+	t.Parallel()
+	url := migratedURL(t)
+	owner := open(t, url)
+	update(t, owner, func(ctx context.Context, tx ledger.Tx) error {
+		if err := tx.PublishContracts(ctx, []*contract.Contract{refunds(t, 1)}, noon); err != nil {
+			return err
+		}
+		if _, err := tx.RecordActions(ctx, tenant, []ledger.NewAction{{Action: action("act_seed", "order_1"), Verify: true}}, noon); err != nil {
+			return err
+		}
+		_, err := tx.StoreRuns(ctx, tenant, []ledger.Run{run("act_seed", nil, "")})
+		return err
+	})
+
+	works := []struct {
+		name string
+		do   func(tx ledger.Tx) error
+	}{
+		{"record actions", func(tx ledger.Tx) error {
+			_, err := tx.RecordActions(t.Context(), tenant, []ledger.NewAction{
+				{Action: action("act_new", "order_1"), StartedNanos: 5, Verify: true}, {Action: changed(action("act_seed", "order_1")), Verify: true},
+			}, noon)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.CompensationChains(t.Context(), tenant, []string{"act_new"}); err != nil {
+				return err
+			}
+			return tx.RecordTraceContexts(t.Context(), tenant, []ledger.TraceContext{{TraceID: "aa", SpanID: "bb", EndNanos: 9, Agent: "a"}}, noon)
+		}},
+		{"ingest facts", func(tx ledger.Tx) error {
+			mark := noon + 3600
+			_, err := tx.IngestFacts(t.Context(), tenant, ledger.FactBatch{
+				Facts: []engine.Fact{fact("re_new", "order_1")}, Links: []engine.Link{{SubjectID: "order_1", LinkedSubjectID: "ticket_1"}},
+				Watermarks: map[string]engine.Instant{"crm": mark}, Trust: engine.Shared,
+			}, noon)
+			if err != nil {
+				return err
+			}
+			return tx.SetConnection(t.Context(), tenant, ledger.ConnectionSetting{Source: "crm", Name: "c", Watermark: &mark}, noon)
+		}},
+		{"verify", func(tx ledger.Tx) error {
+			due, err := tx.LeaseActions(t.Context(), tenant, ledger.Lease{Owner: "v", Now: noon, Until: noon + 60}, []string{engine.ClaimID(tenant, "act_seed")})
+			if err != nil {
+				return err
+			}
+			if _, err := tx.StoreRuns(t.Context(), tenant, []ledger.Run{run("act_seed", &due[0], "v")}); err != nil {
+				return err
+			}
+			events, err := tx.LeaseOutbox(t.Context(), ledger.Lease{Owner: "v", Now: noon, Until: noon + 60}, 10)
+			if err != nil {
+				return err
+			}
+			if err := tx.CompleteOutbox(t.Context(), "v", events, nil); err != nil {
+				return err
+			}
+			return tx.PublishContracts(t.Context(), []*contract.Contract{refunds(t, 2)}, noon)
+		}},
+		{"read", func(tx ledger.Tx) error {
+			if _, err := tx.ListActions(t.Context(), tenant, ledger.ActionFilter{}); err != nil {
+				return err
+			}
+			_, err := tx.ReadChain(t.Context(), tenant, 0, 10)
+			return err
+		}},
+	}
+	for role, may := range map[string][]string{
+		"countersign_record":   {"record actions"},
+		"countersign_evidence": {"ingest facts"},
+		"countersign_verify":   {"verify", "read"},
+		"countersign_read":     {"read"},
+		"countersign_record, countersign_evidence, countersign_verify": {"record actions", "ingest facts", "verify", "read"},
+	} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			member := open(t, memberURL(t, url, strings.Split(role, ", ")...))
+			if err := member.CheckSchema(t.Context()); err != nil {
+				t.Errorf("check the schema: %v", err)
+			}
+			for _, work := range works {
+				allowed := false
+				for _, name := range may {
+					allowed = allowed || name == work.name
+				}
+				err := member.Rehearse(t.Context(), work.do)
+				switch {
+				case allowed && err != nil:
+					t.Errorf("may not %s: %v", work.name, err)
+				case !allowed && !errors.Is(err, ledger.ErrReadOnly):
+					t.Errorf("%s: %v, want %v", work.name, err, ledger.ErrReadOnly)
+				}
+			}
+		})
+	}
+}
+
+// migratedByOwner is a database that a login owns that is no superuser and
+// migrated, as the superuser and as that login.
+func migratedByOwner(t *testing.T) (url, ownerURL string) {
+	t.Helper()
+	url = pgserver.Shared(t).Database(t)
+	config, err := pgconn.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, url)
+	for _, sql := range []string{
+		"CREATE ROLE owner_of_" + config.Database + " LOGIN CREATEROLE PASSWORD 'x'",
+		"ALTER DATABASE " + config.Database + " OWNER TO owner_of_" + config.Database,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ownerURL = fmt.Sprintf("postgres://owner_of_%s:x@%s:%d/%s?sslmode=disable", config.Database, config.Host, config.Port, config.Database)
+	if err := migrate(t.Context(), ownerURL); err != nil {
+		t.Fatal(err)
+	}
+	return url, ownerURL
+}
+
+// Nobody but retention changes or removes what was written, not even the owner of the tables.
+func TestFactsRunsAndVerdictsAreAppendOnly(t *testing.T) {
+	t.Parallel()
+	url, ownerURL := migratedByOwner(t)
+	for _, group := range []string{"", "countersign_record", "countersign_evidence", "countersign_verify", "countersign_read", "countersign_retention"} {
+		conn := connect(t, ownerURL)
+		if group != "" {
+			conn = connect(t, memberURL(t, url, group))
+		}
+		for _, table := range []string{"facts", "runs", "verdicts"} {
+			for sql, removes := range map[string]bool{
+				"UPDATE " + table + " SET claim_id = claim_id":       false,
+				"DELETE FROM " + table + " WHERE tenant_id = 'acme'": true,
+				"TRUNCATE " + table: false,
+			} {
+				sql = strings.Replace(sql, "UPDATE facts SET claim_id = claim_id", "UPDATE facts SET source = source", 1)
+				_, err := conn.Exec(t.Context(), sql)
+				allowed := group == "countersign_retention" && removes
+				if allowed != (err == nil) {
+					t.Errorf("%s as %q: %v", sql, group, err)
+				}
+				if err != nil && !errors.Is(fail("", err), ledger.ErrReadOnly) {
+					t.Errorf("%s as %q: %v, want a refusal for lack of privilege", sql, group, err)
+				}
+			}
+		}
+	}
+}
