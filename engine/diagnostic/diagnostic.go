@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-otel/countersign/engine"
 	"gopkg.in/yaml.v3"
 )
 
@@ -113,13 +114,14 @@ func (r *Reporter) Err() error {
 const maxNearest = 80
 
 // Nearest is the known word within a third of its length in edits, or "".
+// Capitals are no edits.
 func Nearest(word string, known []string) string {
 	if len(word) > maxNearest {
 		return ""
 	}
 	best, bestDistance := "", 1+len(word)/3
 	for _, candidate := range known {
-		if d := distance(word, candidate); d <= bestDistance && (best == "" || d < bestDistance) {
+		if d := distance(engine.Fold(word), engine.Fold(candidate)); d <= bestDistance && (best == "" || d < bestDistance) {
 			best, bestDistance = candidate, d
 		}
 	}

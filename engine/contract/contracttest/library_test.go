@@ -29,6 +29,12 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
+// TestSemantics holds the Go evaluator to what AC and the decisions say, statement by statement.
+func TestSemantics(t *testing.T) {
+	t.Parallel()
+	runFile(t, "testdata/semantics_test.yaml")
+}
+
 func runFile(t *testing.T, name string) {
 	f, diagnostics := contracttest.Parse(name, readFile(t, name))
 	fatal(t, diagnostics)

@@ -115,14 +115,13 @@ func (p *parser) file(f *File, root *yaml.Node) {
 	for i, node := range p.list(m, "tests", MaxTests) {
 		own := *p // a test may have its own start and subject
 		t, ok := own.test(node, fmt.Sprintf("tests[%d]", i))
-		if !ok {
-			continue
-		}
-		if seen[t.Name] {
+		if seen[t.Name] && t.Name != "" {
 			p.reporter.Errorf(node, "tests", "the test %q stands twice; give each its own name", t.Name)
 		}
 		seen[t.Name] = true
-		f.Tests = append(f.Tests, t)
+		if ok {
+			f.Tests = append(f.Tests, t)
+		}
 	}
 	if p.reporter.Count() == 0 && len(f.Tests) == 0 {
 		m.Errorf("tests", "tests is empty; write at least one")
@@ -180,7 +179,9 @@ func (p *parser) test(node *yaml.Node, path string) (Test, bool) {
 	t.Links = p.links(m)
 	t.Connections = p.connections(m)
 	t.Watermarks = p.watermarks(m)
-	t.Unavailable = p.texts(m, "unavailable_sources")
+	for _, source := range p.texts(m, "unavailable_sources") {
+		t.Unavailable = append(t.Unavailable, engine.Fold(source))
+	}
 	t.Actions = p.actions(m)
 	return t, p.reporter.Count() == before
 }
@@ -342,7 +343,10 @@ func (p *parser) watermarks(m *diagnostic.Mapping) map[string]engine.Instant {
 
 // texts reads a list of texts.
 func (p *parser) texts(m *diagnostic.Mapping, key string) []string {
-	var list []string
+	if !m.Has(key) {
+		return nil
+	}
+	list := []string{} // an empty list expects nothing, an absent one expects anything
 	for i, node := range p.list(m, key, MaxEntries) {
 		if node.Kind != yaml.ScalarNode || node.ShortTag() == "!!null" {
 			path := fmt.Sprintf("%s[%d]", m.Path(key), i)
