@@ -358,7 +358,7 @@ func (p *parser) expectSomething(a *diagnostic.Mapping) {
 		return
 	}
 	if node := a.Value(key); node.Kind == yaml.SequenceNode && len(node.Content) == 0 {
-		a.Report(key, diagnostic.Diagnostic{Message: a.Path(key) + " is empty", Allowed: "write at least one effect_observed"})
+		a.Report(key, diagnostic.Diagnostic{Message: a.Path(key) + " is empty", Allowed: "write at least one " + primitive.Spellings(primitive.ExpectedEffects)[0]})
 	}
 }
 

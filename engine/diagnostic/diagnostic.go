@@ -19,7 +19,7 @@ type Diagnostic struct {
 	// Line and Column count from 1; 0 when the place is the whole file.
 	Line   int `json:"line"`
 	Column int `json:"column"`
-	// Path is where in the document, like action.limits[0].param_max.max.
+	// Path is where in the document, like action.limits[0].
 	Path string `json:"path"`
 	// Message says what is wrong, Allowed what is allowed, DidYouMean the nearest known word; the latter two may be empty.
 	Message    string `json:"message"`
