@@ -21,7 +21,9 @@ type Batch struct {
 
 // Rejected is one item that does not read.
 type Rejected struct {
-	// Where is the span or log record, and the attribute: "span 5fb3...: countersign.actions[1]".
+	// Key is the attribute: ActionsKey, FactsKey or ContextKey.
+	Key string
+	// Where is the span or log record, and the place in the attribute: "span 5fb3...: countersign.actions[1]".
 	Where string
 	Err   error
 }
@@ -84,12 +86,12 @@ func (b *Batch) readLog(entry plog.LogRecord) {
 
 func (b *Batch) readContext(place func() string, value pcommon.Value, span ptrace.Span) {
 	if value.Type() != pcommon.ValueTypeMap {
-		b.reject(place()+": "+ContextKey, wrongType(value, pcommon.ValueTypeMap))
+		b.reject(ContextKey, place()+": "+ContextKey, wrongType(value, pcommon.ValueTypeMap))
 		return
 	}
 	c, err := readContext(value.Map(), span)
 	if err != nil {
-		b.reject(place()+": "+ContextKey, err)
+		b.reject(ContextKey, place()+": "+ContextKey, err)
 		return
 	}
 	b.Contexts = append(b.Contexts, c)
@@ -118,7 +120,7 @@ func (b *Batch) read(place func() string, key string, value pcommon.Value) {
 
 func (b *Batch) each(place func() string, key string, value pcommon.Value, read func(pcommon.Map) error) {
 	if value.Type() != pcommon.ValueTypeSlice {
-		b.reject(place()+": "+key, wrongType(value, pcommon.ValueTypeSlice))
+		b.reject(key, place()+": "+key, wrongType(value, pcommon.ValueTypeSlice))
 		return
 	}
 	for i, item := range value.Slice().All() {
@@ -127,13 +129,13 @@ func (b *Batch) each(place func() string, key string, value pcommon.Value, read 
 			err = read(item.Map())
 		}
 		if err != nil {
-			b.reject(place()+": "+key+"["+strconv.Itoa(i)+"]", err)
+			b.reject(key, place()+": "+key+"["+strconv.Itoa(i)+"]", err)
 		}
 	}
 }
 
-func (b *Batch) reject(where string, err error) {
-	b.Rejected = append(b.Rejected, Rejected{Where: where, Err: err})
+func (b *Batch) reject(key, where string, err error) {
+	b.Rejected = append(b.Rejected, Rejected{Key: key, Where: where, Err: err})
 }
 
 func wrongType(value pcommon.Value, want pcommon.ValueType) error {

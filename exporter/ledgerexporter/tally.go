@@ -1,0 +1,108 @@
+package ledgerexporter
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/countersign-otel/countersign/exporter/ledgerexporter/internal/metadata"
+)
+
+// Outcomes of items that the ledger took.
+const (
+	outcomeCreated     = "created"
+	outcomeUpdated     = "updated"
+	outcomeUnchanged   = "unchanged"
+	outcomeIngested    = "ingested"
+	outcomeDuplicate   = "duplicate"
+	outcomeConflicting = "conflicting"
+	outcomeStored      = "stored"
+)
+
+// Reasons why items were not written.
+const (
+	reasonUnreadable      = "unreadable"
+	reasonRole            = "role"
+	reasonSource          = "source"
+	reasonTenant          = "tenant"
+	reasonUnknownContract = "unknown_contract"
+	reasonCycle           = "cycle"
+	reasonInvalid         = "invalid"
+	reasonStore           = "store"
+)
+
+// count names what is counted: what is an outcome or a reason.
+type count struct {
+	kind kind
+	what string
+}
+
+// tally counts one batch.
+type tally struct {
+	taken, rejected  map[count]int64
+	unknownContracts map[string]int
+}
+
+func (t *tally) take(k kind, outcome string, n int) {
+	if n == 0 {
+		return
+	}
+	if t.taken == nil {
+		t.taken = map[count]int64{}
+	}
+	t.taken[count{k, outcome}] += int64(n)
+}
+
+func (t *tally) reject(k kind, reason string) {
+	if t.rejected == nil {
+		t.rejected = map[count]int64{}
+	}
+	t.rejected[count{k, reason}]++
+}
+
+func (t *tally) unknown(contract string) {
+	if t.unknownContracts == nil {
+		t.unknownContracts = map[string]int{}
+	}
+	t.unknownContracts[contract]++
+}
+
+func (t *tally) merge(other *tally) {
+	for c, n := range other.taken {
+		t.take(c.kind, c.what, int(n))
+	}
+	for c, n := range other.rejected {
+		if t.rejected == nil {
+			t.rejected = map[count]int64{}
+		}
+		t.rejected[c] += n
+	}
+	for contract, n := range other.unknownContracts {
+		t.unknown(contract)
+		t.unknownContracts[contract] += n - 1
+	}
+}
+
+// counters are the exporter's own metrics.
+type counters struct{ telemetry *metadata.TelemetryBuilder }
+
+func newCounters(telemetry *metadata.TelemetryBuilder) counters { return counters{telemetry} }
+
+func (c counters) add(ctx context.Context, t *tally) {
+	for one, n := range t.taken {
+		c.telemetry.ExporterLedgerItems.Add(ctx, n, attributes(one.kind, "outcome", one.what))
+	}
+	for one, n := range t.rejected {
+		c.telemetry.ExporterLedgerRejectedItems.Add(ctx, n, attributes(one.kind, "reason", one.what))
+	}
+}
+
+func (c counters) duration(ctx context.Context, took time.Duration) {
+	c.telemetry.ExporterLedgerWriteDuration.Record(ctx, took.Seconds())
+}
+
+func attributes(k kind, name, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("kind", string(k)), attribute.String(name, value)))
+}

@@ -1,0 +1,50 @@
+package ledgerexporter
+
+import (
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2/simplelru"
+	"go.uber.org/zap"
+)
+
+const (
+	// warnEvery is how often the same contract is named in the log.
+	warnEvery = time.Minute
+	// warnContracts bounds how many contracts are remembered: their names come from configurations and telemetry.
+	warnContracts = 256
+)
+
+// warnings name unknown contracts in the log, seldom. It is safe for concurrent use.
+type warnings struct {
+	logger *zap.Logger
+	mu     sync.Mutex
+	last   *lru.LRU[string, time.Time]
+}
+
+func newWarnings(logger *zap.Logger) *warnings {
+	last, err := lru.NewLRU[string, time.Time](warnContracts, nil)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	return &warnings{logger: logger, last: last}
+}
+
+func (w *warnings) unknownContracts(now time.Time, contracts map[string]int) {
+	for contract, actions := range contracts {
+		if w.due(contract, now) {
+			w.logger.Warn("actions were not recorded: their contract is unknown to this ledger; run countersign contracts publish with its file, or correct the rule that names it",
+				zap.String("contract_id", contract), zap.Int("actions", actions))
+		}
+	}
+}
+
+func (w *warnings) due(contract string, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, ok := w.last.Get(contract); ok && now.Sub(last) < warnEvery {
+		return false
+	}
+	w.last.Add(contract, now)
+	return true
+}

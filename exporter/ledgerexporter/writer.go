@@ -1,0 +1,158 @@
+package ledgerexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/exporter/ledgerexporter/internal/metadata"
+	"github.com/countersign-otel/countersign/internal/record"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+// writer is the exporter of both signals.
+type writer struct {
+	keeper   *keeper
+	sorter   sorter
+	counters counters
+	warnings *warnings
+	now      func() time.Time
+
+	cancel  context.CancelFunc
+	opening sync.WaitGroup
+}
+
+func newWriter(settings component.TelemetrySettings, config *Config, open opener) (*writer, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(settings)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{
+		keeper:   newKeeper(config, open, settings.Logger),
+		sorter:   newSorter(config),
+		counters: newCounters(telemetry),
+		warnings: newWarnings(settings.Logger),
+		now:      time.Now,
+		cancel:   func() {},
+	}, nil
+}
+
+// start opens the store in the background, so that whoever watches the
+// collector's status knows early, and a store that is away holds up nothing.
+func (w *writer) start(_ context.Context, host component.Host) error {
+	w.keeper.watchedBy(host)
+	// The context of start ends with it; this work ends with shutdown.
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.opening.Go(func() {
+		_, err := w.keeper.get(ctx)
+		if ctx.Err() == nil {
+			w.keeper.report(err)
+		}
+	})
+	return nil
+}
+
+// shutdown runs after the queue was drained. It may be called without start, and twice.
+func (w *writer) shutdown(context.Context) error {
+	w.cancel()
+	w.opening.Wait()
+	w.counters.telemetry.Shutdown()
+	return w.keeper.close()
+}
+
+func (w *writer) traces(ctx context.Context, td ptrace.Traces) error {
+	return w.write(ctx, record.FromTraces(td))
+}
+
+func (w *writer) logs(ctx context.Context, ld plog.Logs) error {
+	return w.write(ctx, record.FromLogs(ld))
+}
+
+// write stores a batch. What it returns is of the store as a whole and always
+// retryable; what is wrong with an item is counted and no error, because no
+// other item of the batch must wait for it or fall with it.
+func (w *writer) write(ctx context.Context, batch record.Batch) error {
+	if batch.Empty() {
+		return nil
+	}
+	t := tally{}
+	items := w.sorter.sort(&batch, &t)
+	err := w.store(ctx, items, &t)
+	w.keeper.report(err)
+	if err != nil {
+		return err // the batch comes again, and what was rejected is counted then
+	}
+	w.counters.add(ctx, &t)
+	w.warnings.unknownContracts(w.now(), t.unknownContracts)
+	return nil
+}
+
+func (w *writer) store(ctx context.Context, items []item, t *tally) error {
+	if len(items) == 0 {
+		return nil
+	}
+	store, err := w.keeper.get(ctx)
+	if err != nil {
+		return err
+	}
+	started := w.now()
+	now, err := engine.InstantOf(started)
+	if err != nil {
+		return fmt.Errorf("the clock of this host: %w", err)
+	}
+	if err := transact(ctx, store, items, now, t); err != nil {
+		return err
+	}
+	w.counters.duration(ctx, w.now().Sub(started))
+	return nil
+}
+
+// transact writes items in one transaction. Where the store refuses the whole
+// for a reason that will not pass, halves are tried, down to the item that
+// cannot be stored, so that it takes no other one with it.
+func transact(ctx context.Context, store ledger.Ledger, items []item, now engine.Instant, t *tally) error {
+	var attempt tally
+	err := store.Update(ctx, func(tx ledger.Tx) error {
+		attempt = tally{} // Update may run this again
+		return write(ctx, tx, items, now, &attempt)
+	})
+	switch {
+	case err == nil:
+		t.merge(&attempt)
+		return nil
+	case passes(err) || ctx.Err() != nil:
+		return err
+	case len(items) == 1:
+		t.reject(items[0].kind, reasonStore)
+		return nil
+	}
+	half := len(items) / 2
+	if err := transact(ctx, store, items[:half], now, t); err != nil {
+		return err
+	}
+	return transact(ctx, store, items[half:], now, t)
+}
+
+// passes tells errors of the store as a whole, which an operator or time will
+// mend, from those of an item. A store that is read-only now may be a server
+// on its way to another primary, so it counts among them: trying again costs
+// nothing, and giving up loses actions.
+func passes(err error) bool {
+	for _, whole := range []error{
+		ledger.ErrUnavailable, ledger.ErrReadOnly, ledger.ErrNotMigrated, ledger.ErrNewerSchema,
+		context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, whole) {
+			return true
+		}
+	}
+	return false
+}
