@@ -13,17 +13,17 @@ import (
 )
 
 var (
-	publishedHashes       = named("PublishedHashes")
-	insertContracts       = named("InsertContracts")
-	insertReversals       = named("InsertReversals")
-	insertContractSources = named("InsertContractSources")
+	contractHashes        = named("ContractHashes")
+	insertContracts       = named("PublishContracts")
+	insertReversals       = named("PublishReversals")
+	insertContractSources = named("PublishSources")
 	contractVersions      = named("ContractVersions")
 	listContracts         = named("ListContracts")
 )
 
 // PublishContracts implements ledger.Contracts.
 func (t *tx) PublishContracts(ctx context.Context, contracts []*contract.Contract, now engine.Instant) error {
-	published, err := t.publishedHashes(ctx, contracts)
+	published, err := t.contractHashes(ctx, contracts)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (t *tx) PublishContracts(ctx context.Context, contracts []*contract.Contrac
 	return t.insertContractSources(ctx, fresh)
 }
 
-func (t *tx) publishedHashes(ctx context.Context, contracts []*contract.Contract) (map[ledger.ContractRef]string, error) {
+func (t *tx) contractHashes(ctx context.Context, contracts []*contract.Contract) (map[ledger.ContractRef]string, error) {
 	ids, versions := make([]string, len(contracts)), make([]int32, len(contracts))
 	for i, c := range contracts {
 		ids[i], versions[i] = c.ID, int32(c.Version) //nolint:gosec // the language's versions are far below 2^31
@@ -62,7 +62,7 @@ func (t *tx) publishedHashes(ctx context.Context, contracts []*contract.Contract
 		Version int
 		Hash    string
 	}
-	rows, err := collect(ctx, t, publishedHashes, pgx.RowToStructByPos[row], ids, versions)
+	rows, err := collect(ctx, t, contractHashes, pgx.RowToStructByPos[row], ids, versions)
 	published := make(map[ledger.ContractRef]string, len(contracts))
 	for _, r := range rows {
 		published[ledger.ContractRef{ID: r.ID, Version: r.Version}] = r.Hash

@@ -13,7 +13,7 @@ import (
 
 var (
 	standingFacts = named("StandingFacts")
-	insertLinks   = named("InsertLinks")
+	insertLinks   = named("LinkSubjects")
 )
 
 // maxConflictingRefs bounds what a batch full of conflicts says about itself.
@@ -136,9 +136,8 @@ func overtaken(doing string, err error) error {
 	return fail(doing, err)
 }
 
-// insertLinks stores both directions of each link (decision D7) and returns the
-// subjects that got a new one.
-func (t *tx) insertLinks(ctx context.Context, tenant string, links []engine.Link) ([]string, error) {
+// insertLinks stores both directions of each link (decision D7) and returns those that are new.
+func (t *tx) insertLinks(ctx context.Context, tenant string, links []engine.Link) ([]engine.Link, error) {
 	from, to := make([]string, 0, 2*len(links)), make([]string, 0, 2*len(links))
 	for _, link := range links {
 		if link.SubjectID == link.LinkedSubjectID {
@@ -150,7 +149,5 @@ func (t *tx) insertLinks(ctx context.Context, tenant string, links []engine.Link
 	if len(from) == 0 {
 		return nil, nil
 	}
-	linked, err := collect(ctx, t, insertLinks, pgx.RowTo[string], tenant, from, to)
-	slices.Sort(linked)
-	return slices.Compact(linked), err
+	return collect(ctx, t, insertLinks, pgx.RowToStructByPos[engine.Link], tenant, from, to)
 }

@@ -13,7 +13,7 @@ import (
 
 var (
 	waitingEvents = named("WaitingEvents")
-	leaseEvents   = named("LeaseEvents")
+	leaseEvents   = named("LeaseOutbox")
 	removeEvents  = named("RemoveEvents")
 	retryEvents   = named("RetryEvents")
 	runsBySeq     = named("RunsBySeq")
@@ -93,7 +93,7 @@ func (t *tx) fillEvents(ctx context.Context, leased []leasedEvent) ([]ledger.Out
 		events[i] = e.OutboxEvent
 	}
 	slices.SortFunc(events, func(a, b ledger.OutboxEvent) int {
-		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
 	})
 	return events, nil
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -98,14 +97,18 @@ func (t *tx) ListActions(ctx context.Context, tenant string, filter ledger.Actio
 	if err != nil {
 		return ledger.ActionPage{}, err
 	}
+	raw, err := rawVerdict(filter.Verdict)
+	if err != nil {
+		return ledger.ActionPage{}, err
+	}
 	limit := filter.Limit
-	if limit == 0 {
+	if limit <= 0 {
 		limit = defaultPage
 	}
-	limit = min(max(limit, 1), largestPage)
+	limit = min(limit, largestPage)
 	actions, err := collect(ctx, t, listActions, scanStored, pgx.QueryExecModeCacheDescribe,
 		tenant, filter.Verdict, filter.ContractID, filter.AgentID, filter.SubjectID, filter.TraceID, filter.WorkflowID,
-		limit+1, after.at, after.claimID, string(rawVerdict(filter.Verdict)), nullInstant(filter.Since), nullInstant(filter.Until))
+		limit+1, after.at, after.claimID, string(raw), nullInstant(filter.Since), nullInstant(filter.Until))
 	if err != nil || len(actions) <= limit {
 		return ledger.ActionPage{Actions: actions}, err
 	}
@@ -113,14 +116,18 @@ func (t *tx) ListActions(ctx context.Context, tenant string, filter ledger.Actio
 	return ledger.ActionPage{Actions: actions[:limit], Next: cursorAfter(last)}, nil
 }
 
-// rawVerdict is the stored word for a label; what is no label matches nothing.
-func rawVerdict(label string) engine.RawVerdict {
+// rawVerdict is the stored word for a label, empty for filters that are no label.
+func rawVerdict(filter string) (engine.RawVerdict, error) {
+	switch filter {
+	case "", "PENDING", "COMPENSATED":
+		return "", nil
+	}
 	for _, raw := range []engine.RawVerdict{engine.Verified, engine.NotVerified, engine.Unverifiable} {
-		if raw.Label() == label {
-			return raw
+		if raw.Label() == filter {
+			return raw, nil
 		}
 	}
-	return ""
+	return "", fmt.Errorf("%w: verdict %q is none of PASS, FAIL, UNKNOWN, PENDING, COMPENSATED", ledger.ErrFilter, filter)
 }
 
 // cursor is where a page ended.
@@ -128,8 +135,6 @@ type cursor struct {
 	at      *int64
 	claimID string
 }
-
-var errCursor = errors.New("invalid cursor")
 
 func cursorAfter(last ledger.StoredAction) string {
 	return strconv.FormatInt(int64(last.Action.RequestedAt), 10) + "." + last.ClaimID
@@ -142,16 +147,20 @@ func parseCursor(text string) (cursor, error) {
 	seconds, claimID, ok := strings.Cut(text, ".")
 	at, err := strconv.ParseInt(seconds, 10, 64)
 	if !ok || err != nil || printable(claimID) != claimID {
-		return cursor{}, fmt.Errorf("%w: %w: give the next of the page before", ledger.ErrNotFound, errCursor)
+		return cursor{}, fmt.Errorf("%w: cursor %q was not given by this server; begin without one", ledger.ErrFilter, text)
 	}
 	return cursor{&at, claimID}, nil
 }
 
 // Summary implements ledger.Reading.
 func (t *tx) Summary(ctx context.Context, tenant string, filter ledger.ActionFilter) (ledger.Summary, error) {
+	raw, err := rawVerdict(filter.Verdict)
+	if err != nil {
+		return ledger.Summary{}, err
+	}
 	return one(ctx, t, summary, pgx.RowToStructByPos[ledger.Summary], pgx.QueryExecModeCacheDescribe,
 		tenant, filter.Verdict, filter.ContractID, filter.AgentID, filter.SubjectID, filter.TraceID, filter.WorkflowID,
-		string(rawVerdict(filter.Verdict)), nullInstant(filter.Since), nullInstant(filter.Until))
+		string(raw), nullInstant(filter.Since), nullInstant(filter.Until))
 }
 
 // Compensations implements ledger.Reading.

@@ -15,14 +15,14 @@ import (
 
 var (
 	lockClaims       = named("LockClaims")
-	heldLeases       = named("HeldLeases")
+	heldLeases       = named("LeasesOf")
 	startChain       = named("StartChain")
 	lockChainHead    = named("LockChainHead")
-	moveChainHead    = named("MoveChainHead")
+	setChainHead     = named("SetChainHead")
 	setLatest        = named("SetLatest")
-	insertEvents     = named("InsertEvents")
+	addEvents        = named("AddEvents")
+	scheduleDue      = named("ScheduleDue")
 	finishDue        = named("FinishDue")
-	removeDone       = named("RemoveDone")
 	scheduleUnleased = named("ScheduleUnleased")
 	latestRuns       = named("LatestRuns")
 	runsOf           = named("Runs")
@@ -49,10 +49,11 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 		return nil, err
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(moveChainHead.Text, tenant, seq, hash[:])
-	queueLatest(batch, tenant, sealed)
+	batch.Queue(setChainHead.Text, tenant, seq, hash[:])
+	last := latestOf(sealed)
+	queueLatest(batch, tenant, last)
 	t.queueEvents(batch, tenant, sealed)
-	queueDue(batch, tenant, sealed)
+	queueDue(batch, tenant, last)
 	return sealed, fail("StoreRuns", t.db.SendBatch(ctx, batch).Close())
 }
 
@@ -148,30 +149,40 @@ func listed(texts []string) []string {
 	return texts
 }
 
-// latestOf keeps the last run of each action.
-func latestOf(runs []ledger.Run) []*ledger.Run {
-	place := make(map[string]int, len(runs))
-	var latest []*ledger.Run
-	for i := range runs {
-		at, known := place[runs[i].ClaimID]
-		if known {
-			latest[at] = &runs[i]
-			continue
-		}
-		place[runs[i].ClaimID] = len(latest)
-		latest = append(latest, &runs[i])
-	}
-	return latest
+// latest is the last run of an action in a batch, and its last settled policy verdict.
+type latest struct {
+	*ledger.Run
+	settled engine.RawVerdict
 }
 
-func queueLatest(batch *pgx.Batch, tenant string, runs []ledger.Run) {
+func latestOf(runs []ledger.Run) []latest {
+	place := make(map[string]int, len(runs))
+	var all []latest
+	for i := range runs {
+		run := &runs[i]
+		at, known := place[run.ClaimID]
+		if !known {
+			at = len(all)
+			place[run.ClaimID] = at
+			all = append(all, latest{})
+		}
+		all[at].Run = run
+		if run.Status == ledger.Settled {
+			all[at].settled = run.Policy.Raw
+		}
+	}
+	return all
+}
+
+func queueLatest(batch *pgx.Batch, tenant string, runs []latest) {
 	var ids, statuses, outcomes, policies []string
 	var seqs []int64
-	for _, run := range latestOf(runs) {
-		ids, seqs = append(ids, run.ClaimID), append(seqs, run.Seq)
+	var settled []*string
+	for _, run := range runs {
+		ids, seqs, settled = append(ids, run.ClaimID), append(seqs, run.Seq), append(settled, null(string(run.settled)))
 		statuses, outcomes, policies = append(statuses, run.Status), append(outcomes, string(run.Outcome.Raw)), append(policies, string(run.Policy.Raw))
 	}
-	batch.Queue(setLatest.Text, tenant, ids, seqs, statuses, outcomes, policies)
+	batch.Queue(setLatest.Text, tenant, ids, seqs, statuses, outcomes, policies, settled)
 }
 
 func (t *tx) queueEvents(batch *pgx.Batch, tenant string, runs []ledger.Run) {
@@ -185,15 +196,15 @@ func (t *tx) queueEvents(batch *pgx.Batch, tenant string, runs []ledger.Run) {
 	}
 	if len(kinds) > 0 {
 		t.wake = true
-		batch.Queue(insertEvents.Text, tenant, kinds, ids, seqs, times)
+		batch.Queue(addEvents.Text, tenant, kinds, ids, seqs, times)
 	}
 }
 
-func queueDue(batch *pgx.Batch, tenant string, runs []ledger.Run) {
+func queueDue(batch *pgx.Batch, tenant string, runs []latest) {
 	var leased, unleased []string
 	var generations []int64
 	var next, nextUnleased []*int64
-	for _, run := range latestOf(runs) {
+	for _, run := range runs {
 		if run.Lease == nil {
 			unleased, nextUnleased = append(unleased, run.ClaimID), append(nextUnleased, nullInstant(run.NextCheckAt))
 			continue
@@ -202,8 +213,8 @@ func queueDue(batch *pgx.Batch, tenant string, runs []ledger.Run) {
 		generations = append(generations, run.Lease.Generation)
 	}
 	if len(leased) > 0 {
-		batch.Queue(removeDone.Text, tenant, leased, generations, next)
 		batch.Queue(finishDue.Text, tenant, leased, generations, next)
+		batch.Queue(scheduleDue.Text, tenant, leased, generations, next)
 	}
 	if len(unleased) > 0 {
 		batch.Queue(scheduleUnleased.Text, tenant, unleased, nextUnleased)

@@ -13,8 +13,8 @@ import (
 var (
 	snapshotActions = named("SnapshotActions")
 	peers           = named("Peers")
-	snapshotLinks   = named("SnapshotLinks")
-	snapshotFacts   = named("SnapshotFacts")
+	linksOfSubjects = named("LinksOfSubjects")
+	factsOfSubjects = named("FactsOfSubjects")
 )
 
 // Snapshot implements ledger.Verification: four statements, five with aggregate limits.
@@ -92,7 +92,7 @@ func withLinked(subjects []string, links map[string][]string) []string {
 
 func (t *tx) links(ctx context.Context, tenant string, subjects []string) (map[string][]string, error) {
 	type pair struct{ Subject, Linked string }
-	pairs, err := collect(ctx, t, snapshotLinks, pgx.RowToStructByPos[pair], tenant, subjects)
+	pairs, err := collect(ctx, t, linksOfSubjects, pgx.RowToStructByPos[pair], tenant, subjects)
 	links := map[string][]string{}
 	for _, p := range pairs {
 		links[p.Subject] = append(links[p.Subject], p.Linked)
@@ -101,7 +101,7 @@ func (t *tx) links(ctx context.Context, tenant string, subjects []string) (map[s
 }
 
 func (t *tx) facts(ctx context.Context, tenant string, subjects []string) (map[string][]engine.Fact, error) {
-	all, err := collect(ctx, t, snapshotFacts, scanFact, tenant, subjects)
+	all, err := collect(ctx, t, factsOfSubjects, scanFact, tenant, subjects)
 	facts := map[string][]engine.Fact{}
 	for _, f := range all {
 		facts[f.SubjectID] = append(facts[f.SubjectID], f)

@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	watermarks    = named("Watermarks")
-	deliver       = named("Deliver")
+	watermarks    = named("WatermarksOfSources")
+	deliver       = named("MeetConnections")
 	setConnection = named("SetConnection")
 	connections   = named("Connections")
 )
@@ -101,12 +101,13 @@ func (t *tx) SetConnection(ctx context.Context, tenant string, setting ledger.Co
 		seconds := int64(*setting.ClockSkew)
 		skew = &seconds
 	}
-	trust := smallTrust(setting.Trust)
-	if trust != nil {
-		*trust = trustOf(setting.Source, *setting.Trust)
+	trust := setting.Trust
+	if setting.Source == engine.AgentSource {
+		own := engine.SelfReported
+		trust = &own
 	}
-	if _, err := t.execute(ctx, setConnection, tenant, setting.Source, setting.Name, (*string)(setting.Health),
-		trust, smallTrust(setting.Override), skew, nullInstant(setting.Watermark)); err != nil {
+	if _, err := t.execute(ctx, setConnection, tenant, setting.Source, setting.Name, health(setting.Health),
+		smallTrust(trust), smallTrust(setting.Override), skew, nullInstant(setting.Watermark), setting.Health != nil); err != nil {
 		return err
 	}
 	if setting.Watermark == nil {
@@ -118,6 +119,14 @@ func (t *tx) SetConnection(ctx context.Context, tenant string, setting ledger.Co
 	}
 	_, err = t.wakeFor(ctx, tenant, evidence{moved: []watermark{{setting.Source, old, int64(*setting.Watermark)}}}, now)
 	return err
+}
+
+// health is NULL for none.
+func health(h *engine.Health) *string {
+	if h == nil {
+		return nil
+	}
+	return null(string(*h))
 }
 
 func smallTrust(trust *engine.Trust) *int16 {

@@ -39,7 +39,7 @@ func (t *tx) RecordTraceContexts(ctx context.Context, tenant string, contexts []
 			due = append(due, c.claimID)
 		}
 	}
-	return t.makeDue(ctx, tenant, due, now, "recheck")
+	return t.makeDue(ctx, tenant, due, now, "action")
 }
 
 // firstContexts keeps the first context of each span.

@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	makeDue       = named("MakeDue")
+	makeDue       = named("Wake")
 	wakeSubjects  = named("WakeSubjects")
 	wakeReversed  = named("WakeReversed")
 	wakeReaders   = named("WakeReaders")
@@ -21,9 +21,9 @@ var (
 // evidence is what a transaction adds that actions may wait for.
 type evidence struct {
 	facts []newFact
-	// linked are subjects that got a new link.
-	linked []string
-	moved  []watermark
+	// links are new ones, in both directions.
+	links []engine.Link
+	moved []watermark
 }
 
 // watermark is one that moved forward; before is nil where there was none.
@@ -66,50 +66,74 @@ func (t *tx) wakeFor(ctx context.Context, tenant string, e evidence, now engine.
 }
 
 func (t *tx) wakeSubjects(ctx context.Context, tenant string, e evidence, now engine.Instant) ([]string, error) {
-	triggers := make(map[string]string, len(e.facts)+len(e.linked))
-	for _, subject := range e.linked {
-		triggers[subject] = "recheck"
+	earliest := make(map[string]*engine.Fact, len(e.facts)+len(e.links))
+	for _, link := range e.links {
+		earliest[link.SubjectID] = nil
 	}
-	for _, fact := range e.facts {
-		// Facts come by raw_ref; the first one of a subject names the reason.
-		if known, ok := triggers[fact.SubjectID]; !ok || known == "recheck" {
-			triggers[fact.SubjectID] = "fact:" + fact.RawRef
+	for _, f := range e.facts {
+		if known := earliest[f.SubjectID]; known == nil || engine.CompareFacts(*f.Fact, *known) < 0 {
+			earliest[f.SubjectID] = f.Fact
 		}
 	}
-	if len(triggers) == 0 {
+	if len(earliest) == 0 {
 		return nil, nil
 	}
-	subjects, reasons := make([]string, 0, len(triggers)), make([]string, 0, len(triggers))
-	for subject, reason := range triggers {
-		subjects, reasons = append(subjects, subject), append(reasons, reason)
+	subjects, keys := make([]string, 0, len(earliest)), make([]*string, 0, len(earliest))
+	for subject, f := range earliest {
+		subjects, keys = append(subjects, subject), append(keys, orderKey(f))
 	}
-	return collect(ctx, t, wakeSubjects, pgx.RowTo[string], tenant, now, subjects, reasons)
+	return collect(ctx, t, wakeSubjects, pgx.RowTo[string], tenant, now, subjects, keys)
+}
+
+// orderKey sorts as engine.CompareFacts does.
+func orderKey(f *engine.Fact) *string {
+	if f == nil {
+		return nil
+	}
+	key := fmt.Sprintf("%012d%s", f.OccurredAt, f.RawRef)
+	return &key
 }
 
 // wakeReversed looks only at facts of a type that some contract names in
 // reversed_by, which are few.
 func (t *tx) wakeReversed(ctx context.Context, tenant string, e evidence, now engine.Instant) ([]string, error) {
+	reversing, err := t.reversing(ctx, e.facts)
+	if err != nil || len(reversing)+len(e.links) == 0 {
+		return nil, err
+	}
+	var refs, subjects, sources, types []string
+	var times []int64
+	for _, f := range reversing {
+		refs, subjects, sources, types = append(refs, f.RawRef), append(subjects, f.SubjectID), append(sources, f.Source), append(types, f.Type)
+		times = append(times, int64(f.OccurredAt))
+	}
+	var from, to []string
+	for _, link := range e.links {
+		from, to = append(from, link.SubjectID), append(to, link.LinkedSubjectID)
+	}
+	return collect(ctx, t, wakeReversed, pgx.RowTo[string], tenant, now, refs, subjects, sources, types, times, from, to)
+}
+
+// reversing are the facts of a type that undoes an action under some contract.
+func (t *tx) reversing(ctx context.Context, facts []newFact) ([]newFact, error) {
 	types := map[string]bool{}
-	for _, fact := range e.facts {
-		types[fact.Type] = true
+	for _, f := range facts {
+		types[f.Type] = true
 	}
 	if len(types) == 0 {
 		return nil, nil
 	}
-	reversing, err := collect(ctx, t, reversalTypes, pgx.RowTo[string], slices.Collect(maps.Keys(types)))
-	if err != nil || len(reversing) == 0 {
+	undoing, err := collect(ctx, t, reversalTypes, pgx.RowTo[string], sortedKeys(types))
+	if err != nil || len(undoing) == 0 {
 		return nil, err
 	}
-	var refs, subjects, sources, factTypes []string
-	var times []int64
-	for _, f := range e.facts {
-		if !slices.Contains(reversing, f.Type) {
-			continue
+	var reversing []newFact
+	for _, f := range facts {
+		if slices.Contains(undoing, f.Type) {
+			reversing = append(reversing, f)
 		}
-		refs, subjects, sources, factTypes = append(refs, f.RawRef), append(subjects, f.SubjectID), append(sources, f.Source), append(factTypes, f.Type)
-		times = append(times, int64(f.OccurredAt))
 	}
-	return collect(ctx, t, wakeReversed, pgx.RowTo[string], tenant, now, refs, subjects, sources, factTypes, times)
+	return reversing, nil
 }
 
 func (t *tx) wakeReaders(ctx context.Context, tenant string, e evidence, now engine.Instant) ([]string, error) {

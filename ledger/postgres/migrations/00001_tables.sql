@@ -213,7 +213,7 @@ CREATE TABLE outbox (
   last_error  text,
   PRIMARY KEY (tenant_id, id)
 ) WITH (fillfactor = 70);
-CREATE INDEX outbox_oldest ON outbox (created_at, id);
+CREATE INDEX outbox_oldest ON outbox (created_at, tenant_id, id);
 
 CREATE TABLE api_keys (
   tenant_id    text COLLATE "C" NOT NULL,

@@ -7,7 +7,7 @@ ON CONFLICT (tenant_id) DO NOTHING;
 -- name: LockChainHead
 SELECT h.seq, h.chain_hash FROM chain_heads h WHERE h.tenant_id = $1 FOR UPDATE;
 
--- name: MoveChainHead
+-- name: SetChainHead
 UPDATE chain_heads SET seq = $2, chain_hash = $3 WHERE tenant_id = $1;
 
 -- name: ChainHead

@@ -86,6 +86,6 @@ FOR NO KEY UPDATE;
 -- name: SetLatest
 UPDATE claims c
 SET latest_seq = n.seq, latest_status = n.status, latest_outcome = n.outcome, latest_policy = n.policy,
-  settled_policy = CASE WHEN n.status = 'settled' THEN n.policy ELSE c.settled_policy END
-FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[]) AS n(claim_id, seq, status, outcome, policy)
+  settled_policy = coalesce(n.settled, c.settled_policy)
+FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[]) AS n(claim_id, seq, status, outcome, policy, settled)
 WHERE c.tenant_id = $1 AND c.claim_id = n.claim_id;

@@ -1,24 +1,24 @@
 -- Contracts belong to all tenants.
 
--- name: PublishedHashes
+-- name: ContractHashes
 SELECT k.contract_id, k.version, k.hash
 FROM contracts k JOIN unnest($1::text[], $2::integer[]) AS n(contract_id, version)
   ON k.contract_id = n.contract_id AND k.version = n.version;
 
--- name: InsertContracts
+-- name: PublishContracts
 INSERT INTO contracts (contract_id, version, hash, document, window_seconds, published_at)
 SELECT n.contract_id, n.version, n.hash, n.document, n.window_seconds, $1
 FROM unnest($2::text[], $3::integer[], $4::text[], $5::bytea[], $6::bigint[])
   AS n(contract_id, version, hash, document, window_seconds)
 ORDER BY n.contract_id, n.version;
 
--- name: InsertReversals
+-- name: PublishReversals
 INSERT INTO contract_reversals (contract_id, version, position, source, fact_type, within_seconds)
 SELECT n.contract_id, n.version, n.position, n.source, n.fact_type, n.within_seconds
 FROM unnest($1::text[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::bigint[])
   AS n(contract_id, version, position, source, fact_type, within_seconds);
 
--- name: InsertContractSources
+-- name: PublishSources
 INSERT INTO contract_sources (contract_id, version, source)
 SELECT n.contract_id, n.version, n.source
 FROM unnest($1::text[], $2::integer[], $3::text[]) AS n(contract_id, version, source);

@@ -1,101 +1,106 @@
--- Waking a row: it is due at the given time, or since it was due before; a lease
--- that is under way meets the new generation when it ends, and the row then stays
--- due. Rows are locked in the order of their ids.
+-- Waking a row: what is due already, neither leased nor parked, keeps its time
+-- and its trigger; everything else is due at the given time. A lease that is
+-- under way meets the new generation when it ends, and the row then stays due. Rows
+-- are locked in the order of their ids.
 
 -- Makes a row due, or wakes it.
--- name: MakeDue
+-- name: Wake
 INSERT INTO due AS d (tenant_id, claim_id, due_at, generation, triggered_by)
 SELECT $1, n.claim_id, $3, 1, n.triggered_by
 FROM unnest($2::text[], $4::text[]) AS n(claim_id, triggered_by)
 ORDER BY n.claim_id
 ON CONFLICT (tenant_id, claim_id) DO UPDATE
-SET due_at = least(d.due_at, excluded.due_at),
-  triggered_by = CASE WHEN d.due_at <= excluded.due_at THEN d.triggered_by ELSE excluded.triggered_by END,
-  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL;
+SET due_at = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL THEN least(d.due_at, excluded.due_at) ELSE excluded.due_at END,
+  triggered_by = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL AND d.due_at <= excluded.due_at THEN d.triggered_by ELSE excluded.triggered_by END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL, made = false;
 
 -- Wakes what has a due row and is about one of the subjects, or about one that
--- is linked to it (decision D16).
+-- is linked to it (decision D16). An order key is that of the subject's earliest
+-- new fact, NULL for a subject that got a link alone.
 -- name: WakeSubjects
 WITH touched AS (
-  SELECT n.subject_id, n.triggered_by FROM unnest($3::text[], $4::text[]) AS n(subject_id, triggered_by)
+  SELECT n.subject_id, n.order_key FROM unnest($3::text[], $4::text[]) AS n(subject_id, order_key)
 ), reached AS (
-  SELECT t.subject_id, t.triggered_by FROM touched t
+  SELECT t.subject_id, t.order_key FROM touched t
   UNION ALL
-  SELECT l.linked_subject_id, t.triggered_by
+  SELECT l.linked_subject_id, t.order_key
   FROM touched t JOIN subject_links l ON l.tenant_id = $1 AND l.subject_id = t.subject_id
 ), concerned AS (
-  SELECT c.claim_id, min(r.triggered_by) AS triggered_by
+  SELECT c.claim_id, min(r.order_key COLLATE "C") AS order_key
   FROM reached r JOIN claims c ON c.tenant_id = $1 AND c.subject_id = r.subject_id
   GROUP BY c.claim_id
 ), locked AS MATERIALIZED (
-  SELECT d.claim_id, x.triggered_by
+  SELECT d.claim_id, coalesce('fact:' || substr(x.order_key, 13), 'recheck') AS triggered_by
   FROM concerned x JOIN due d ON d.tenant_id = $1 AND d.claim_id = x.claim_id
   ORDER BY d.claim_id
   FOR UPDATE OF d
 )
 UPDATE due d
-SET due_at = least(d.due_at, $2),
-  triggered_by = CASE WHEN d.due_at <= $2 THEN d.triggered_by ELSE k.triggered_by END,
-  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL
+SET due_at = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL THEN least(d.due_at, $2) ELSE $2 END,
+  triggered_by = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL AND d.due_at <= $2 THEN d.triggered_by ELSE k.triggered_by END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL, made = false
 FROM locked k
 WHERE d.tenant_id = $1 AND d.claim_id = k.claim_id
 RETURNING d.claim_id;
 
--- Wakes verified actions that one of these facts undoes (AC
--- "reversal_observed"), making a due row where the action had settled.
+-- Wakes verified actions that one of some facts undoes, or a known fact that one
+-- of some new links brings near (AC "reversal_observed"), making a due row where
+-- the action had settled.
 -- name: WakeReversed
-WITH reversals AS (
-  SELECT n.raw_ref, n.subject_id, n.source, n.fact_type, n.occurred_at
+WITH near AS (
+  SELECT n.subject_id, n.raw_ref, n.source, n.fact_type, n.occurred_at
   FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[]) AS n(raw_ref, subject_id, source, fact_type, occurred_at)
-), reached AS (
-  SELECT r.subject_id AS about, r.* FROM reversals r
-  UNION
-  SELECT l.linked_subject_id, r.*
-  FROM reversals r JOIN subject_links l ON l.tenant_id = $1 AND l.subject_id = r.subject_id
+  UNION ALL
+  SELECT l.linked_subject_id, n.raw_ref, n.source, n.fact_type, n.occurred_at
+  FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[]) AS n(raw_ref, subject_id, source, fact_type, occurred_at)
+  JOIN subject_links l ON l.tenant_id = $1 AND l.subject_id = n.subject_id
+  UNION ALL
+  SELECT k.subject_id, f.raw_ref, f.source, f.fact_type, f.occurred_at
+  FROM unnest($8::text[], $9::text[]) AS k(subject_id, linked_subject_id)
+  JOIN facts f ON f.tenant_id = $1 AND f.subject_id = k.linked_subject_id
+  WHERE f.fact_type IN (SELECT v.fact_type FROM contract_reversals v)
 ), skews AS (
   SELECT s.source, max(s.clock_skew) AS clock_skew FROM sources s WHERE s.tenant_id = $1 GROUP BY s.source
 ), undone AS (
-  SELECT c.claim_id, min(r.raw_ref) AS raw_ref
-  FROM reached r
-  JOIN claims c ON c.tenant_id = $1 AND c.subject_id = r.about
+  SELECT c.claim_id, min((lpad(n.occurred_at::text, 12, '0') || n.raw_ref) COLLATE "C") AS order_key
+  FROM near n
+  JOIN claims c ON c.tenant_id = $1 AND c.subject_id = n.subject_id
   JOIN contract_reversals v ON v.contract_id = c.contract_id AND v.version = c.contract_version
-    AND v.fact_type = r.fact_type AND (v.source IS NULL OR v.source = r.source)
-  LEFT JOIN skews k ON k.source = r.source
+    AND v.fact_type = n.fact_type AND (v.source IS NULL OR v.source = n.source)
+  LEFT JOIN skews k ON k.source = n.source
   WHERE c.latest_seq IS NOT NULL
-    AND r.occurred_at >= c.requested_at - coalesce(k.clock_skew, 0) AND r.occurred_at <= c.requested_at + v.within_seconds
+    AND n.occurred_at >= c.requested_at - coalesce(k.clock_skew, 0) AND n.occurred_at <= c.requested_at + v.within_seconds
   GROUP BY c.claim_id
 )
 INSERT INTO due AS d (tenant_id, claim_id, due_at, generation, triggered_by)
-SELECT $1, u.claim_id, $2, 1, 'fact:' || u.raw_ref FROM undone u ORDER BY u.claim_id
+SELECT $1, u.claim_id, $2, 1, 'fact:' || substr(u.order_key, 13) FROM undone u ORDER BY u.claim_id
 ON CONFLICT (tenant_id, claim_id) DO UPDATE
-SET due_at = least(d.due_at, excluded.due_at),
-  triggered_by = CASE WHEN d.due_at <= excluded.due_at THEN d.triggered_by ELSE excluded.triggered_by END,
-  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL
+SET due_at = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL THEN least(d.due_at, excluded.due_at) ELSE excluded.due_at END,
+  triggered_by = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL AND d.due_at <= excluded.due_at THEN d.triggered_by ELSE excluded.triggered_by END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL, made = false
 RETURNING d.claim_id;
 
--- Wakes actions whose window closes between the old and the new watermark of a
--- source that their contract reads: before that the watermark settles nothing,
--- and after that it is known.
+-- Wakes actions whose window closes after the old watermark of a source that
+-- their contract reads, and not after the new one: before that the watermark
+-- settles nothing, and after that it is known.
 -- name: WakeReaders
-WITH moved AS (
-  SELECT n.source, n.before, n.after FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS n(source, before, after)
+WITH awaiting AS (
+  SELECT DISTINCT c.claim_id
+  FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS m(source, before, after)
+  JOIN contract_sources s ON s.source = m.source
+  JOIN contracts k ON k.contract_id = s.contract_id AND k.version = s.version
+  JOIN claims c ON c.tenant_id = $1 AND c.contract_id = k.contract_id AND c.contract_version = k.version
+    AND c.requested_at > coalesce(m.before, 0) - k.window_seconds AND c.requested_at <= m.after - k.window_seconds
 ), locked AS MATERIALIZED (
   SELECT d.claim_id
-  FROM due d
-  JOIN claims c ON c.tenant_id = $1 AND c.claim_id = d.claim_id
-  JOIN contracts k ON k.contract_id = c.contract_id AND k.version = c.contract_version
-  WHERE d.tenant_id = $1
-    AND EXISTS (SELECT FROM moved m JOIN contract_sources s ON s.source = m.source
-      WHERE s.contract_id = c.contract_id AND s.version = c.contract_version
-        AND m.after >= c.requested_at + k.window_seconds
-        AND (m.before IS NULL OR m.before < c.requested_at + k.window_seconds))
+  FROM awaiting a JOIN due d ON d.tenant_id = $1 AND d.claim_id = a.claim_id
   ORDER BY d.claim_id
   FOR UPDATE OF d
 )
 UPDATE due d
-SET due_at = least(d.due_at, $2),
-  triggered_by = CASE WHEN d.due_at <= $2 THEN d.triggered_by ELSE 'recheck' END,
-  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL
+SET due_at = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL THEN least(d.due_at, $2) ELSE $2 END,
+  triggered_by = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL AND d.due_at <= $2 THEN d.triggered_by ELSE 'recheck' END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL, made = false
 FROM locked k
 WHERE d.tenant_id = $1 AND d.claim_id = k.claim_id
 RETURNING d.claim_id;
@@ -162,13 +167,13 @@ DELETE FROM due d
 USING unnest($3::text[], $4::bigint[]) AS n(claim_id, generation)
 WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.lease_owner = $2 AND d.made AND d.generation = n.generation;
 
--- name: ReleaseDue
+-- name: Release
 UPDATE due d
-SET lease_owner = NULL, lease_until = NULL, made = false
+SET lease_owner = NULL, lease_until = NULL
 WHERE d.tenant_id = $1 AND d.lease_owner = $2 AND d.claim_id = ANY ($3::text[]);
 
 -- The leases under which runs are to be stored, locked.
--- name: HeldLeases
+-- name: LeasesOf
 SELECT d.claim_id
 FROM due d JOIN unnest($2::text[], $3::text[]) AS n(claim_id, lease_owner) ON n.claim_id = d.claim_id AND n.lease_owner = d.lease_owner
 WHERE d.tenant_id = $1
@@ -176,8 +181,8 @@ ORDER BY d.claim_id
 FOR UPDATE OF d;
 
 -- Done work: what was woken meanwhile stays due at its new time, a check to come
--- is due then, and the rest is removed by RemoveDone.
--- name: FinishDue
+-- is due then, and the rest is removed by FinishDue.
+-- name: ScheduleDue
 UPDATE due d
 SET due_at = CASE WHEN d.generation <> n.generation THEN d.due_at ELSE n.next_check_at END,
   triggered_by = CASE WHEN d.generation <> n.generation THEN d.triggered_by ELSE 'recheck' END,
@@ -185,7 +190,7 @@ SET due_at = CASE WHEN d.generation <> n.generation THEN d.due_at ELSE n.next_ch
 FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n(claim_id, generation, next_check_at)
 WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND (d.generation <> n.generation OR n.next_check_at IS NOT NULL);
 
--- name: RemoveDone
+-- name: FinishDue
 DELETE FROM due d
 USING unnest($2::text[], $3::bigint[], $4::bigint[]) AS n(claim_id, generation, next_check_at)
 WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.generation = n.generation AND n.next_check_at IS NULL;
@@ -200,7 +205,7 @@ ORDER BY n.claim_id
 ON CONFLICT (tenant_id, claim_id) DO UPDATE
 SET due_at = least(d.due_at, excluded.due_at), generation = d.generation + 1;
 
--- name: ParkDue
+-- name: Park
 UPDATE due d
 SET parked_at = $3, parked_error = n.error, lease_owner = NULL, lease_until = NULL
 FROM unnest($4::text[], $5::bigint[], $6::text[]) AS n(claim_id, generation, error)

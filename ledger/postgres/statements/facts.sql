@@ -15,7 +15,7 @@ WHERE f.tenant_id = $1
 ORDER BY f.occurred_at DESC, f.raw_ref DESC
 LIMIT $6;
 
--- name: SnapshotFacts
+-- name: FactsOfSubjects
 SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes::text
 FROM facts f
 WHERE f.tenant_id = $1 AND f.subject_id = ANY ($2::text[])

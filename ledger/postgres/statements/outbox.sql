@@ -1,4 +1,4 @@
--- name: InsertEvents
+-- name: AddEvents
 INSERT INTO outbox (tenant_id, kind, claim_id, run_seq, created_at)
 SELECT $1, n.kind, n.claim_id, n.run_seq, n.created_at
 FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS n(kind, claim_id, run_seq, created_at, place)
@@ -9,10 +9,10 @@ ORDER BY n.place;
 SELECT o.tenant_id, o.id
 FROM outbox o
 WHERE (o.lease_until IS NULL OR o.lease_until <= $1) AND (o.retry_at IS NULL OR o.retry_at <= $1)
-ORDER BY o.created_at, o.id
+ORDER BY o.created_at, o.tenant_id, o.id
 LIMIT $2;
 
--- name: LeaseEvents
+-- name: LeaseOutbox
 WITH picked AS MATERIALIZED (
   SELECT o.id
   FROM outbox o
