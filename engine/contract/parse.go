@@ -365,7 +365,7 @@ func (p *parser) expectSomething(a *diagnostic.Mapping) {
 func (p *parser) section(a *diagnostic.Mapping, s Section) {
 	for i, node := range p.list(a, string(s)) {
 		path := fmt.Sprintf("%s[%d]", a.Path(string(s)), i)
-		entry, ok := p.entry(node, primitive.Section(s), path, nil)
+		entry, ok := p.entry(node, s, path, nil)
 		if !ok {
 			continue
 		}

@@ -90,7 +90,7 @@ func actionSchema() object {
 		if s == ExpectedEffects {
 			least = 1
 		}
-		properties[string(s)] = described(list(entrySchema(primitive.Section(s), nil), least), sectionDocs[s])
+		properties[string(s)] = described(list(entrySchema(s, nil), least), sectionDocs[s])
 	}
 	return mapping("", properties, string(ExpectedEffects))
 }
