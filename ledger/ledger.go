@@ -48,6 +48,8 @@ type Capabilities struct {
 	Notifies bool
 	// Dialect is the name of the SQL dialect: "postgres" or "sqlite".
 	Dialect string
+	// ViewsBlockWriters: an Update cannot commit while a View is under way (a store in memory).
+	ViewsBlockWriters bool
 }
 
 // Ledger is one store. It is safe for concurrent use. Close it once.

@@ -134,7 +134,7 @@ func (s *Store) probe(ctx context.Context) error {
 
 // Capabilities implements ledger.Ledger.
 func (s *Store) Capabilities() ledger.Capabilities {
-	return ledger.Capabilities{Notifies: false, Dialect: "sqlite"}
+	return ledger.Capabilities{Dialect: "sqlite", ViewsBlockWriters: s.path == memoryPath}
 }
 
 // Close implements ledger.Ledger. It waits for transactions that are under way.

@@ -1,0 +1,73 @@
+package ledgertest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+func exerciseKeys(t *testing.T, open opener) {
+	t.Run("Keys", func(t *testing.T) {
+		b := setup(t, open)
+		expires := noon.Add(engine.Day)
+		evidence := ledger.Key{Tenant: acme, ID: "k1", Role: ledger.RoleEvidence, Prefix: "cs_ab", Hash: [32]byte{1, 2}, Sources: []string{"crm", "stripe"}, CreatedAt: noon, ExpiresAt: &expires}
+		recorder := ledger.Key{Tenant: acme, ID: "k0", Role: ledger.RoleRecorder, Prefix: "cs_cd", Hash: [32]byte{3}, CreatedAt: noon + 1}
+		theirs := ledger.Key{Tenant: other, ID: "k1", Role: ledger.RoleViewer, Prefix: "cs_ef", Hash: [32]byte{4}, CreatedAt: noon}
+		b.update(func(tx ledger.Tx) error {
+			return errors.Join(tx.CreateKey(t.Context(), evidence), tx.CreateKey(t.Context(), recorder), tx.CreateKey(t.Context(), theirs))
+		})
+		keys := func() (found []ledger.Key) {
+			b.view(func(tx ledger.Tx) (err error) {
+				found, err = tx.ListKeys(t.Context(), acme)
+				return err
+			})
+			return found
+		}
+		wantSame(t, "listed, oldest first", keys(), []ledger.Key{evidence, recorder})
+
+		b.update(func(tx ledger.Tx) error {
+			return tx.TouchKeys(t.Context(), []ledger.KeyUse{{Tenant: acme, ID: "k1", At: noon + 5}, {Tenant: acme, ID: "k1", At: noon + 9}, {Tenant: acme, ID: "nobody", At: noon}})
+		})
+		b.update(func(tx ledger.Tx) error {
+			return tx.TouchKeys(t.Context(), []ledger.KeyUse{{Tenant: acme, ID: "k1", At: noon + 7}})
+		})
+		used, revoked := noon+9, noon+10
+		evidence.LastUsedAt = &used
+		wantSame(t, "the latest use", keys(), []ledger.Key{evidence, recorder})
+
+		b.update(func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), acme, "k1", noon+10) })
+		b.update(func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), acme, "k1", noon+20) })
+		evidence.RevokedAt = &revoked
+		b.view(func(tx ledger.Tx) error {
+			found, err := tx.KeyByHash(t.Context(), evidence.Hash)
+			wantSame(t, "by hash, revoked once", found, evidence)
+			return err
+		})
+		b.view(func(tx ledger.Tx) error {
+			found, err := tx.KeyByHash(t.Context(), theirs.Hash)
+			wantSame(t, "across tenants", found, theirs)
+			return err
+		})
+		for name, f := range map[string]func(ledger.Tx) error{
+			"unknown hash": func(tx ledger.Tx) error { _, err := tx.KeyByHash(t.Context(), [32]byte{9}); return err },
+			"unknown id":   func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), acme, "k9", noon) },
+			"other tenant": func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), other, "k0", noon) },
+		} {
+			if err := b.store.Update(t.Context(), f); !errors.Is(err, ledger.ErrNotFound) {
+				t.Errorf("%s: %v, want ErrNotFound", name, err)
+			}
+		}
+	})
+
+	t.Run("SameKeyTwice", func(t *testing.T) {
+		b := setup(t, open)
+		key := ledger.Key{Tenant: acme, ID: "k1", Role: ledger.RoleViewer, Prefix: "p", Hash: [32]byte{1}, CreatedAt: noon}
+		b.update(func(tx ledger.Tx) error { return tx.CreateKey(t.Context(), key) })
+		err := b.store.Update(t.Context(), func(tx ledger.Tx) error { return tx.CreateKey(t.Context(), key) })
+		if !errors.Is(err, ledger.ErrImmutable) {
+			t.Errorf("error %v, want ErrImmutable", err)
+		}
+	})
+}
