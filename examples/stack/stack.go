@@ -201,8 +201,7 @@ func (s *Stack) startCollector(ctx context.Context) (err error) {
 // StartSidecar starts the sidecar; after KillSidecar, on the same store and address.
 func (s *Stack) StartSidecar(ctx context.Context) (err error) {
 	settings := append(s.environment(),
-		"COUNTERSIGN_HTTP_ENDPOINT="+s.Addresses.API,
-		"COUNTERSIGN_EMIT_ENDPOINT=http://"+s.Addresses.Verdicts,
+		"COUNTERSIGN_LISTEN="+s.Addresses.API,
 	)
 	s.sidecar, err = launch(SidecarBinary, filepath.Join(s.Dir, "sidecar.log"), s.Detached, settings,
 		s.binary(SidecarBinary), "serve", "--config", filepath.Join(s.Root, "examples", "verifier.yaml"))

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/verifier/api"
+)
+
+func newFacts(t *terminal) *cobra.Command {
+	return group("facts", "Facts from systems of record", newFactsPush(t))
+}
+
+func newFactsPush(t *terminal) *cobra.Command {
+	var flags backendFlags
+	var file string
+	cmd := &cobra.Command{
+		Use:   "push --file facts.json",
+		Short: "Push facts, links and watermarks, as POST /v1/facts does",
+		Long: `Pushes facts, links and watermarks. What cannot be taken is named, one by one; the good ones
+beside it are taken all the same, and the exit code is 1.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			body, err := readBody(t, file)
+			if err != nil {
+				return err
+			}
+			return flags.with(cmd.Context(), func(b backend) error {
+				pushed, err := b.Push(cmd.Context(), body)
+				if err != nil {
+					return err
+				}
+				return printPushed(t, pushed)
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&file, "file", "", "the body of POST /v1/facts; - reads standard input")
+	return required(cmd, "file")
+}
+
+func printPushed(t *terminal, pushed api.Pushed) error {
+	if t.json() {
+		if err := t.printJSON(pushed); err != nil {
+			return err
+		}
+	} else {
+		t.printf("%d ingested, %d known already, %d conflicting, %d rejected\n", pushed.Ingested, pushed.Duplicates, pushed.Conflicting, len(pushed.Rejected))
+		printRejected(t, &pushed)
+	}
+	if len(pushed.Rejected) > 0 {
+		return errAnswered
+	}
+	return nil
+}
+
+func newReport(t *terminal) *cobra.Command {
+	return group("report", "What no single verdict shows", newReportOrphans(t))
+}
+
+func newReportOrphans(t *terminal) *cobra.Command {
+	var flags backendFlags
+	var query api.OrphanQuery
+	var since, until string
+	cmd := &cobra.Command{
+		Use:   "orphans",
+		Short: "Effects that no recorded action explains",
+		Long: `Lists facts of the types that published contracts expect as effects, for records on which no
+action was recorded, links honoured: somebody acted, and no agent said so.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if query.Since, err = moment("--since", since, now()); err != nil {
+				return err
+			}
+			if query.Until, err = moment("--until", until, now()); err != nil {
+				return err
+			}
+			query.Source = engine.Fold(query.Source)
+			return flags.with(cmd.Context(), func(b backend) error {
+				list, err := b.Orphans(cmd.Context(), query)
+				if err != nil {
+					return err
+				}
+				return printOrphans(t, list)
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&query.Source, "source", "", "effects of this source")
+	cmd.Flags().StringVar(&since, "since", "", "occurred at or after: RFC 3339, or how long ago, like 7d")
+	cmd.Flags().StringVar(&until, "until", "", "occurred before: RFC 3339, or how long ago")
+	cmd.Flags().IntVar(&query.Limit, "limit", 100, "how many, 1 to 1000")
+	return inRange(cmd, "limit", &query.Limit, 1, 1000)
+}
+
+func printOrphans(t *terminal, list api.OrphanList) error {
+	if t.json() {
+		return t.printJSON(list)
+	}
+	if len(list.Orphans) == 0 {
+		t.printf("no orphans among %s\n", plural(len(list.Effects), "expected effect"))
+		return nil
+	}
+	b := table{head: []string{"OCCURRED", "SOURCE", "TYPE", "SUBJECT", "RAW REF", "ATTRIBUTES"}}
+	for _, f := range list.Orphans {
+		b.add(f.OccurredAt.String(), f.Source, f.FactType, printable(f.SubjectID), printable(f.RawRef), printable(f.Attributes.Text()))
+	}
+	t.print(b)
+	return nil
+}

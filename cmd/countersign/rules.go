@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/envprovider"
+	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
+
+	"github.com/countersign-otel/countersign/processor/agentactionprocessor"
+)
+
+func newRules(t *terminal) *cobra.Command {
+	return group("rules", "Rules of the agent_action processor", newRulesTry(t))
+}
+
+func newRulesTry(t *terminal) *cobra.Command {
+	var input, config, name string
+	cmd := &cobra.Command{
+		Use:   "try --input spans.json [--config collector.yaml]",
+		Short: "Show what the collector would make of telemetry",
+		Long: `Reads OTLP/JSON traces or logs and shows each tool call that is recognised, with its dialect,
+arguments, agent and session, and what each rule of the configuration would record of it.
+Without --config: all dialects, no rules.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings := agentactionprocessor.NewDefaultConfig()
+			if config != "" {
+				var err error
+				if settings, err = processorConfig(cmd.Context(), config, name); err != nil {
+					return err
+				}
+			}
+			telemetry, err := readBody(t, input)
+			if err != nil {
+				return err
+			}
+			results, err := agentactionprocessor.Try(settings, telemetry)
+			if err != nil {
+				return usagef("%s: %w", input, err)
+			}
+			return printTried(t, results)
+		},
+	}
+	cmd.Flags().StringVar(&input, "input", "", "OTLP/JSON traces or logs; - reads standard input")
+	cmd.Flags().StringVar(&config, "config", "", "a collector configuration with an agent_action processor")
+	cmd.Flags().StringVar(&name, "name", "", "which one, where there are several: the part after the slash of agent_action/NAME")
+	return required(cmd, "input")
+}
+
+// processorConfig resolves a collector configuration as the collector does.
+func processorConfig(ctx context.Context, path, name string) (*agentactionprocessor.Config, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := readBounded(path, 0); err != nil {
+		return nil, err
+	}
+	resolver, err := confmap.NewResolver(confmap.ResolverSettings{
+		URIs: []string{"file:" + absolute},
+		ProviderFactories: []confmap.ProviderFactory{
+			fileprovider.NewFactory(), envprovider.NewFactory(), yamlprovider.NewFactory(),
+		},
+		DefaultScheme: "env",
+	})
+	if err != nil {
+		return nil, err
+	}
+	conf, err := resolver.Resolve(ctx)
+	if err = errors.Join(err, resolver.Shutdown(ctx)); err != nil {
+		return nil, usagef("%s: %w", path, err)
+	}
+	settings, err := agentactionprocessor.FindConfig(conf, name)
+	if err != nil {
+		return nil, usagef("%s: %w", path, err)
+	}
+	return settings, nil
+}
+
+func printTried(t *terminal, results []agentactionprocessor.TryResult) error {
+	if t.json() {
+		return t.printJSON(results)
+	}
+	for _, r := range results {
+		t.printf("%s  %s  %s\n", t.style.bold(printable(deref(r.Tool, "(no tool name)"))), r.Dialect, t.style.dim("span "+deref(r.SpanID, "-")))
+		t.printf("  agent %s, session %s, outcome %s\n", printable(deref(r.Agent, "-")), printable(deref(r.Session, "-")), r.Outcome)
+		t.printf("  arguments %s\n", printable(compact(r.Arguments)))
+		for _, rule := range r.Rules {
+			printTriedRule(t, rule)
+		}
+	}
+	t.printf("%s recognised\n", plural(len(results), "tool call"))
+	return nil
+}
+
+func printTriedRule(t *terminal, rule agentactionprocessor.TryRule) {
+	if rule.Action == nil {
+		t.printf("  %s %s: %s\n", t.style.yellow("nothing by"), printable(rule.Rule), printable(rule.Why))
+		return
+	}
+	t.printf("  %s %s: %s on %s under %s with %s\n", t.style.green("action by"), printable(rule.Rule),
+		printable(rule.Action.ActionID), printable(rule.Action.SubjectID), rule.ContractID, printable(rule.Action.Params.Text()))
+	if rule.Why != "recorded" {
+		t.printf("    %s\n", printable(rule.Why))
+	}
+}
+
+func deref(text *string, otherwise string) string {
+	if text == nil {
+		return otherwise
+	}
+	return *text
+}
+
+func compact(value any) string {
+	if value == nil {
+		return "not captured"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}

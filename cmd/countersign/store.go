@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/open"
+)
+
+// memoryStore is gone at exit.
+const memoryStore = "memory:"
+
+// storeFlags are the flags of commands that work on a store directly.
+type storeFlags struct {
+	given  string
+	tenant string
+}
+
+func (f *storeFlags) add(cmd *cobra.Command) {
+	f.addStore(cmd, "sqlite:PATH, postgres://..., or memory: (gone at exit); COUNTERSIGN_STORE (default "+open.Default+")")
+	cmd.Flags().StringVar(&f.tenant, "tenant", environment("COUNTERSIGN_TENANT", engine.DefaultTenant), "whose data; COUNTERSIGN_TENANT")
+}
+
+// addStore keeps the variable's value out of the help text: it may hold a password.
+func (f *storeFlags) addStore(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&f.given, "store", "", usage)
+}
+
+func (f *storeFlags) url() string {
+	if f.given != "" {
+		return f.given
+	}
+	return environment("COUNTERSIGN_STORE", open.Default)
+}
+
+// openStore opens a store whose schema is current.
+func openStore(ctx context.Context, url string) (ledger.Ledger, error) {
+	store, err := open.Ledger(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	if err = store.CheckSchema(ctx); err == nil {
+		return store, nil
+	}
+	return nil, errors.Join(err, store.Close())
+}
+
+// withStore opens, works and closes.
+func withStore(ctx context.Context, url string, work func(ledger.Ledger) error) error {
+	store, err := openStore(ctx, url)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(store), store.Close())
+}
+
+func newMigrate(t *terminal) *cobra.Command {
+	var flags storeFlags
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring a store's schema up to date",
+		Long:  "Bring a store's schema up to date, forward only. Safe to run from several replicas at once.",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := open.Ledger(cmd.Context(), flags.url())
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(store.Migrate(cmd.Context()), store.Close()); err != nil {
+				return err
+			}
+			if t.json() {
+				return t.printJSON(map[string]any{"store": redactURL(flags.url()), "migrated": true})
+			}
+			t.printf("%s is up to date\n", redactURL(flags.url()))
+			return nil
+		},
+	}
+	flags.addStore(cmd, "sqlite:PATH or postgres://...; COUNTERSIGN_STORE (default "+open.Default+")")
+	return cmd
+}
