@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -55,15 +56,30 @@ var literals = []string{
 
 // Generate draws a case whose contract has the given id.
 func Generate(t *rapid.T, contractID string) Case {
-	return Case{
+	drawn := Case{
 		Contract:    contractText(t, contractID),
-		Actions:     rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Action { return action(t, contractID) }), 1, 8).Draw(t, "actions"),
+		Actions:     rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Action { return action(t, contractID) }), 1, 24).Draw(t, "actions"),
 		Facts:       rapid.SliceOfN(rapid.Custom(fact), 0, 24).Draw(t, "facts"),
 		Links:       rapid.SliceOfN(rapid.Custom(link), 0, 3).Draw(t, "links"),
 		Settings:    rapid.SliceOfN(rapid.Custom(setting), 0, 3).Draw(t, "settings"),
 		Unavailable: rapid.SliceOfNDistinct(rapid.SampledFrom(sources), 0, 1, rapid.ID[string]).Draw(t, "unavailable"),
 		Foreign:     rapid.SliceOfN(rapid.Custom(foreignFact), 1, 3).Draw(t, "foreign"),
 	}
+	// The first fact under a raw_ref stands (decision D8), so two facts under
+	// one would make the order of ingestion matter.
+	seen := map[string]bool{}
+	drawn.Facts = unique(seen, drawn.Facts)
+	drawn.Foreign = unique(seen, drawn.Foreign)
+	return drawn
+}
+
+// unique drops facts whose raw_ref was seen.
+func unique(seen map[string]bool, facts []engine.Fact) []engine.Fact {
+	return slices.DeleteFunc(facts, func(f engine.Fact) bool {
+		twice := seen[f.RawRef]
+		seen[f.RawRef] = true
+		return twice
+	})
 }
 
 func action(t *rapid.T, contractID string) engine.Action {
@@ -111,15 +127,12 @@ var offsets = []int64{-31 * 86400, -86400, -601, -600, -599, -120, -60, -1, 0, 0
 
 func factOf(t *rapid.T, subject string) engine.Fact {
 	f := engine.Fact{
-		RawRef:     rapid.SampledFrom([]string{"", "", "re_1", "re_2", "RE_1", "ré", "😀", "z"}).Draw(t, "raw_ref"),
+		RawRef:     rapid.SampledFrom([]string{"", "", "", "", "", "re_1", "re_2", "RE_1", "r\u00e9", "\U0001f600", "z", "re_10"}).Draw(t, "raw_ref"),
 		Source:     rapid.SampledFrom(sources).Draw(t, "source"),
 		Type:       rapid.SampledFrom(types).Draw(t, "type"),
 		SubjectID:  subject,
 		OccurredAt: base + engine.Instant(rapid.SampledFrom(offsets).Draw(t, "offset")),
 		Attributes: object(t, attrs, "attributes"),
-	}
-	if f.RawRef != "" { // unique, so that no fact is refused as conflicting
-		f.RawRef = fmt.Sprintf("%s-%d", f.RawRef, rapid.IntRange(0, 1_000_000_000).Draw(t, "unique"))
 	}
 	normalized, err := f.Normalize()
 	if err != nil {
