@@ -67,30 +67,13 @@ func putText(m pcommon.Map, key, text string) {
 }
 
 func readAction(m pcommon.Map) (Action, error) {
-	r := reader{fields: m}
-	a := Action{
-		Tenant: r.text(tenantField),
-		Action: engine.Action{
-			ActionID:        r.text(actionIDField),
-			ContractID:      r.text(contractIDField),
-			ContractVersion: r.version(),
-			WorkflowID:      r.text(workflowIDField),
-			AgentID:         r.text(agentIDField),
-			ActionType:      r.text(actionTypeField),
-			SubjectID:       r.text(subjectIDField),
-			SubjectKind:     r.text(subjectKindField),
-			RequestedAt:     r.instant(requestedAtField),
-			Params:          r.object(paramsField),
-			Channel:         r.text(channelField),
-			Compensates:     r.text(compensatesField),
-			TraceID:         r.text(traceIDField),
-			SpanID:          r.text(spanIDField),
-			SessionID:       r.text(sessionIDField),
-			ReferenceID:     r.text(referenceIDField),
-			Tool:            r.text(toolField),
-			ReportedOutcome: r.text(reportedOutcomeField),
-		},
-		StartedNanos: r.nanos(startedNanosField),
+	var r reader
+	a := Action{Action: engine.Action{RequestedAt: noInstant}}
+	for key, value := range m.All() {
+		r.action(&a, key, value)
+	}
+	if a.Action.RequestedAt == noInstant {
+		r.fail(requestedAtField, "is missing")
 	}
 	if r.err != nil {
 		return Action{}, r.err
@@ -98,4 +81,51 @@ func readAction(m pcommon.Map) (Action, error) {
 	var err error
 	a.Action, err = a.Action.Normalize()
 	return a, err
+}
+
+// action reads one field in one pass over the map: looking every field up
+// would go over it once for each.
+func (r *reader) action(a *Action, key string, value pcommon.Value) {
+	switch key {
+	case tenantField:
+		a.Tenant = r.text(key, value)
+	case actionIDField:
+		a.Action.ActionID = r.text(key, value)
+	case contractIDField:
+		a.Action.ContractID = r.text(key, value)
+	case contractVersionField:
+		a.Action.ContractVersion = r.version(key, value)
+	case workflowIDField:
+		a.Action.WorkflowID = r.text(key, value)
+	case agentIDField:
+		a.Action.AgentID = r.text(key, value)
+	case actionTypeField:
+		a.Action.ActionType = r.text(key, value)
+	case subjectIDField:
+		a.Action.SubjectID = r.text(key, value)
+	case subjectKindField:
+		a.Action.SubjectKind = r.text(key, value)
+	case requestedAtField:
+		a.Action.RequestedAt = r.instant(key, value)
+	case startedNanosField:
+		a.StartedNanos = r.nanos(key, value)
+	case paramsField:
+		a.Action.Params = r.object(key, value)
+	case channelField:
+		a.Action.Channel = r.text(key, value)
+	case compensatesField:
+		a.Action.Compensates = r.text(key, value)
+	case traceIDField:
+		a.Action.TraceID = r.text(key, value)
+	case spanIDField:
+		a.Action.SpanID = r.text(key, value)
+	case sessionIDField:
+		a.Action.SessionID = r.text(key, value)
+	case referenceIDField:
+		a.Action.ReferenceID = r.text(key, value)
+	case toolField:
+		a.Action.Tool = r.text(key, value)
+	case reportedOutcomeField:
+		a.Action.ReportedOutcome = r.text(key, value)
+	}
 }

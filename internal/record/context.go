@@ -36,15 +36,22 @@ var (
 )
 
 func readContext(m pcommon.Map, span ptrace.Span) (Context, error) {
-	r := reader{fields: m}
+	var r reader
 	c := Context{
-		Tenant:     r.text(tenantField),
 		TraceID:    span.TraceID().String(),
 		SpanID:     span.SpanID().String(),
-		StartNanos: int64(span.StartTimestamp()),
+		StartNanos: int64(span.StartTimestamp()), // what does not fit is negative, and refused below
 		EndNanos:   int64(span.EndTimestamp()),
-		Agent:      r.text(agentField),
-		Session:    r.text(sessionField),
+	}
+	for key, value := range m.All() {
+		switch key {
+		case tenantField:
+			c.Tenant = r.text(key, value)
+		case agentField:
+			c.Agent = r.text(key, value)
+		case sessionField:
+			c.Session = r.text(key, value)
+		}
 	}
 	if r.err != nil {
 		return Context{}, r.err

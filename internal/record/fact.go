@@ -37,20 +37,13 @@ func AppendFact(attributes pcommon.Map, f Fact) {
 }
 
 func readFact(m pcommon.Map) (Fact, error) {
-	r := reader{fields: m}
-	f := Fact{
-		Tenant:     r.text(tenantField),
-		Connection: r.text(connectionField),
-		Trust:      r.trust(trustField),
-		Fact: engine.Fact{
-			RawRef:      r.text(rawRefField),
-			Source:      r.text(sourceField),
-			Type:        r.text(factTypeField),
-			SubjectID:   r.text(subjectIDField),
-			SubjectKind: r.text(subjectKindField),
-			OccurredAt:  r.instant(occurredAtField),
-			Attributes:  r.object(attributesField),
-		},
+	var r reader
+	f := Fact{Fact: engine.Fact{OccurredAt: noInstant}}
+	for key, value := range m.All() {
+		r.fact(&f, key, value)
+	}
+	if f.Fact.OccurredAt == noInstant {
+		r.fail(occurredAtField, "is missing")
 	}
 	if r.err != nil {
 		return Fact{}, r.err
@@ -58,4 +51,29 @@ func readFact(m pcommon.Map) (Fact, error) {
 	var err error
 	f.Fact, err = f.Fact.Normalize()
 	return f, err
+}
+
+func (r *reader) fact(f *Fact, key string, value pcommon.Value) {
+	switch key {
+	case tenantField:
+		f.Tenant = r.text(key, value)
+	case connectionField:
+		f.Connection = r.text(key, value)
+	case trustField:
+		f.Trust = r.trust(key, value)
+	case rawRefField:
+		f.Fact.RawRef = r.text(key, value)
+	case sourceField:
+		f.Fact.Source = r.text(key, value)
+	case factTypeField:
+		f.Fact.Type = r.text(key, value)
+	case subjectIDField:
+		f.Fact.SubjectID = r.text(key, value)
+	case subjectKindField:
+		f.Fact.SubjectKind = r.text(key, value)
+	case occurredAtField:
+		f.Fact.OccurredAt = r.instant(key, value)
+	case attributesField:
+		f.Fact.Attributes = r.object(key, value)
+	}
 }

@@ -14,10 +14,7 @@ import (
 var ErrRecord = errors.New("invalid record")
 
 // reader reads the fields of one map and keeps the first error.
-type reader struct {
-	fields pcommon.Map
-	err    error
-}
+type reader struct{ err error }
 
 func (r *reader) fail(field, format string, args ...any) {
 	if r.err == nil {
@@ -25,30 +22,24 @@ func (r *reader) fail(field, format string, args ...any) {
 	}
 }
 
-// get returns the field when it has the wanted type.
-func (r *reader) get(field string, want pcommon.ValueType) (pcommon.Value, bool) {
-	value, ok := r.fields.Get(field)
-	if !ok {
-		return value, false
+// is says whether the field has the wanted type.
+func (r *reader) is(field string, value pcommon.Value, want pcommon.ValueType) bool {
+	if value.Type() == want {
+		return true
 	}
-	if value.Type() != want {
-		r.fail(field, "is a %s; a %s was expected", value.Type(), want)
-		return value, false
-	}
-	return value, true
+	r.fail(field, "is a %s; a %s was expected", value.Type(), want)
+	return false
 }
 
-func (r *reader) text(field string) string {
-	value, ok := r.get(field, pcommon.ValueTypeStr)
-	if !ok {
+func (r *reader) text(field string, value pcommon.Value) string {
+	if !r.is(field, value, pcommon.ValueTypeStr) {
 		return ""
 	}
 	return value.Str()
 }
 
-func (r *reader) nanos(field string) int64 {
-	value, ok := r.get(field, pcommon.ValueTypeInt)
-	if !ok {
+func (r *reader) nanos(field string, value pcommon.Value) int64 {
+	if !r.is(field, value, pcommon.ValueTypeInt) {
 		return 0
 	}
 	if value.Int() < 0 {
@@ -57,21 +48,21 @@ func (r *reader) nanos(field string) int64 {
 	return value.Int()
 }
 
-func (r *reader) version() int {
-	value, ok := r.get(contractVersionField, pcommon.ValueTypeInt)
-	if !ok {
+func (r *reader) version(field string, value pcommon.Value) int {
+	if !r.is(field, value, pcommon.ValueTypeInt) {
 		return 0
 	}
 	if value.Int() < 1 || value.Int() > math.MaxInt32 {
-		r.fail(contractVersionField, "is %d; a version is 1 or more", value.Int())
+		r.fail(field, "is %d; a version is 1 or more", value.Int())
 	}
 	return int(value.Int())
 }
 
-func (r *reader) instant(field string) engine.Instant {
-	value, ok := r.get(field, pcommon.ValueTypeStr)
-	if !ok {
-		r.fail(field, "is missing")
+// noInstant marks a moment that was not sent.
+const noInstant engine.Instant = -1
+
+func (r *reader) instant(field string, value pcommon.Value) engine.Instant {
+	if !r.is(field, value, pcommon.ValueTypeStr) {
 		return 0
 	}
 	instant, err := engine.ParseInstant(value.Str())
@@ -81,9 +72,8 @@ func (r *reader) instant(field string) engine.Instant {
 	return instant
 }
 
-func (r *reader) object(field string) engine.Object {
-	value, ok := r.get(field, pcommon.ValueTypeStr)
-	if !ok {
+func (r *reader) object(field string, value pcommon.Value) engine.Object {
+	if !r.is(field, value, pcommon.ValueTypeStr) {
 		return engine.Object{}
 	}
 	object, err := engine.ParseObject([]byte(value.Str()))
@@ -93,9 +83,8 @@ func (r *reader) object(field string) engine.Object {
 	return object
 }
 
-func (r *reader) trust(field string) engine.Trust {
-	value, ok := r.get(field, pcommon.ValueTypeStr)
-	if !ok {
+func (r *reader) trust(field string, value pcommon.Value) engine.Trust {
+	if !r.is(field, value, pcommon.ValueTypeStr) {
 		return engine.UnknownTrust
 	}
 	trust, err := engine.ParseTrust(value.Str())

@@ -2,6 +2,7 @@ package verifiedactions
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -45,6 +46,10 @@ func Parse(payload string) (Payload, error) {
 		Actions   []json.RawMessage `json:"actions"`
 	}
 	if err := json.Unmarshal([]byte(payload), &body); err != nil {
+		var wrongType *json.UnmarshalTypeError
+		if errors.As(err, &wrongType) {
+			err = fmt.Errorf("at byte %d stands a JSON %s; an object with session_id (text) and actions (list) is needed", wrongType.Offset, wrongType.Value)
+		}
 		return Payload{}, fmt.Errorf("%w: the payload does not read: %w", ErrInvalid, err)
 	}
 	p := Payload{}
