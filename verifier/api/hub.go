@@ -35,7 +35,7 @@ const (
 	// defaultPoll bounds how late a missed wake-up is noticed.
 	defaultPoll = time.Second
 	// scanPause is the shortest time between two scans; scanShare keeps the
-	// scans of many waiters below a tenth of the time.
+	// scans of many waiters below a tenth of the time, down to one per poll.
 	scanPause = 25 * time.Millisecond
 	scanShare = 10
 	// scanBatch is how many actions one query asks for.
@@ -131,7 +131,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		if err := h.scan(ctx); err != nil && ctx.Err() == nil {
 			h.logger.Warn("looking for settled verdicts failed; trying again", "error", err)
 		}
-		rest(ctx, max(scanPause, scanShare*time.Since(started)))
+		rest(ctx, min(max(scanPause, scanShare*time.Since(started)), h.poll))
 	}
 }
 

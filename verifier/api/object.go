@@ -52,7 +52,7 @@ func malformed(decoder *json.Decoder, err error) *Problem {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return problem(http.StatusBadRequest, CodeMalformed, "the body is not JSON: it ends too early")
 	case errors.As(err, &syntax):
-		offset = syntax.Offset
+		offset = syntax.Offset - 1 // it counts the byte that is wrong
 	}
 	return problem(http.StatusBadRequest, CodeMalformed, "the body is not JSON at byte %d: %v", offset, err)
 }
