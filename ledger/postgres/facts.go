@@ -62,7 +62,6 @@ func (t *tx) sift(ctx context.Context, tenant string, facts []engine.Fact) ([]ne
 		return nil, result, err
 	}
 	var fresh []newFact
-	conflicting := map[string]bool{}
 	for i := range facts {
 		fact := &facts[i]
 		hash := fact.ContentHash()
@@ -75,8 +74,7 @@ func (t *tx) sift(ctx context.Context, tenant string, facts []engine.Fact) ([]ne
 			result.Duplicates++
 		default:
 			result.Conflicting++
-			if !conflicting[fact.RawRef] && len(conflicting) < maxConflictingRefs {
-				conflicting[fact.RawRef] = true
+			if len(result.ConflictingRefs) < maxConflictingRefs {
 				result.ConflictingRefs = append(result.ConflictingRefs, fact.RawRef)
 			}
 		}

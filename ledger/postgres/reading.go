@@ -74,10 +74,10 @@ func (t *tx) Actions(ctx context.Context, tenant string, refs []string) ([]ledge
 	}
 	byRef := make(map[string]int, 2*len(found))
 	for i := range found {
-		byRef[found[i].ClaimID] = i
+		byRef[found[i].Action.ActionID] = i
 	}
 	for i := range found {
-		byRef[found[i].Action.ActionID] = i // an action's own id comes before an internal id that looks the same
+		byRef[found[i].ClaimID] = i // an internal id comes before an action's own id that looks the same
 	}
 	var ordered []ledger.StoredAction
 	seen := make([]bool, len(found))

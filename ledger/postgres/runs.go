@@ -24,6 +24,7 @@ var (
 	scheduleDue      = named("ScheduleDue")
 	finishDue        = named("FinishDue")
 	scheduleUnleased = named("ScheduleUnleased")
+	finishUnleased   = named("FinishUnleased")
 	latestRuns       = named("LatestRuns")
 	runsOf           = named("Runs")
 )
@@ -217,6 +218,7 @@ func queueDue(batch *pgx.Batch, tenant string, runs []latest) {
 		batch.Queue(scheduleDue.Text, tenant, leased, generations, next)
 	}
 	if len(unleased) > 0 {
+		batch.Queue(finishUnleased.Text, tenant, unleased, nextUnleased)
 		batch.Queue(scheduleUnleased.Text, tenant, unleased, nextUnleased)
 	}
 }

@@ -84,13 +84,19 @@ RETURNING d.claim_id;
 -- their contract reads, and not after the new one: before that the watermark
 -- settles nothing, and after that it is known.
 -- name: WakeReaders
-WITH awaiting AS (
-  SELECT DISTINCT c.claim_id
+WITH closing AS MATERIALIZED (
+  SELECT k.contract_id, k.version, coalesce(m.before, 0) - k.window_seconds AS after, m.after - k.window_seconds AS until
   FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS m(source, before, after)
   JOIN contract_sources s ON s.source = m.source
   JOIN contracts k ON k.contract_id = s.contract_id AND k.version = s.version
-  JOIN claims c ON c.tenant_id = $1 AND c.contract_id = k.contract_id AND c.contract_version = k.version
-    AND c.requested_at > coalesce(m.before, 0) - k.window_seconds AND c.requested_at <= m.after - k.window_seconds
+), awaiting AS (
+  SELECT DISTINCT x.claim_id
+  FROM closing w CROSS JOIN LATERAL (
+    SELECT c.claim_id FROM claims c
+    WHERE c.tenant_id = $1 AND c.contract_id = w.contract_id AND c.contract_version = w.version
+      AND c.requested_at > w.after AND c.requested_at <= w.until
+    OFFSET 0 -- a look-up per closing interval, not a join with all that the tenant has
+  ) x
 ), locked AS MATERIALIZED (
   SELECT d.claim_id
   FROM awaiting a JOIN due d ON d.tenant_id = $1 AND d.claim_id = a.claim_id
@@ -107,16 +113,13 @@ RETURNING d.claim_id;
 
 -- Across tenants, the one that waits longest first.
 -- name: DueTenants
-SELECT x.tenant_id
-FROM (
-  SELECT t.tenant_id,
-    (SELECT d.due_at FROM due d
-      WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.due_at <= $1 AND (d.lease_until IS NULL OR d.lease_until <= $1)
-      ORDER BY d.due_at LIMIT 1) AS oldest
-  FROM tenants t
-) x
-WHERE x.oldest IS NOT NULL
-ORDER BY x.oldest, x.tenant_id
+SELECT t.tenant_id
+FROM tenants t CROSS JOIN LATERAL (
+  SELECT d.due_at FROM due d
+  WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.due_at <= $1 AND (d.lease_until IS NULL OR d.lease_until <= $1)
+  ORDER BY d.due_at LIMIT 1
+) oldest
+ORDER BY oldest.due_at, t.tenant_id
 LIMIT $2;
 
 -- Across tenants. What is leased is work again when its lease ends. Two look-ups
@@ -132,19 +135,19 @@ SELECT min(least(
 FROM tenants t;
 
 -- name: LeaseDue
-WITH picked AS MATERIALIZED (
-  SELECT d.claim_id
-  FROM due d
-  WHERE d.tenant_id = $1 AND d.parked_at IS NULL AND d.due_at <= $2 AND (d.lease_until IS NULL OR d.lease_until <= $2)
-  ORDER BY d.due_at, d.claim_id
-  LIMIT $5
-  FOR UPDATE SKIP LOCKED
+WITH leased AS (
+  UPDATE due d
+  SET lease_owner = $3, lease_until = $4, attempts = d.attempts + 1
+  WHERE d.tenant_id = $1 AND d.claim_id = ANY (ARRAY (
+    SELECT w.claim_id FROM due w
+    WHERE w.tenant_id = $1 AND w.parked_at IS NULL AND w.due_at <= $2 AND (w.lease_until IS NULL OR w.lease_until <= $2)
+    ORDER BY w.due_at, w.claim_id
+    LIMIT $5
+    FOR UPDATE SKIP LOCKED))
+  RETURNING d.claim_id, d.due_at, d.generation, d.triggered_by, d.attempts, d.made
 )
-UPDATE due d
-SET lease_owner = $3, lease_until = $4, attempts = d.attempts + 1
-FROM picked p JOIN claims c ON c.tenant_id = $1 AND c.claim_id = p.claim_id
-WHERE d.tenant_id = $1 AND d.claim_id = p.claim_id
-RETURNING d.claim_id, c.contract_id, c.contract_version, d.due_at, d.generation, d.triggered_by, d.attempts, d.made;
+SELECT l.claim_id, c.contract_id, c.contract_version, l.due_at, l.generation, l.triggered_by, l.attempts, l.made
+FROM leased l JOIN claims c ON c.tenant_id = $1 AND c.claim_id = l.claim_id;
 
 -- name: LeaseActions
 WITH leased AS (
@@ -195,7 +198,8 @@ DELETE FROM due d
 USING unnest($2::text[], $3::bigint[], $4::bigint[]) AS n(claim_id, generation, next_check_at)
 WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.generation = n.generation AND n.next_check_at IS NULL;
 
--- What is due after a run that was stored without a lease.
+-- After runs that were stored without a lease. What somebody holds, and what a
+-- fact woke that the run may not have seen, stays as it is.
 -- name: ScheduleUnleased
 INSERT INTO due AS d (tenant_id, claim_id, due_at, generation, triggered_by)
 SELECT $1, n.claim_id, n.next_check_at, 1, 'recheck'
@@ -203,7 +207,14 @@ FROM unnest($2::text[], $3::bigint[]) AS n(claim_id, next_check_at)
 WHERE n.next_check_at IS NOT NULL
 ORDER BY n.claim_id
 ON CONFLICT (tenant_id, claim_id) DO UPDATE
-SET due_at = least(d.due_at, excluded.due_at), generation = d.generation + 1;
+SET due_at = excluded.due_at, triggered_by = excluded.triggered_by, attempts = 0, parked_at = NULL, parked_error = NULL, made = false
+WHERE d.lease_owner IS NULL AND d.triggered_by NOT LIKE 'fact:%';
+
+-- name: FinishUnleased
+DELETE FROM due d
+USING unnest($2::text[], $3::bigint[]) AS n(claim_id, next_check_at)
+WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND n.next_check_at IS NULL
+  AND d.lease_owner IS NULL AND d.triggered_by NOT LIKE 'fact:%';
 
 -- name: Park
 UPDATE due d

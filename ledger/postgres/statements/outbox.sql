@@ -13,18 +13,14 @@ ORDER BY o.created_at, o.tenant_id, o.id
 LIMIT $2;
 
 -- name: LeaseOutbox
-WITH picked AS MATERIALIZED (
-  SELECT o.id
-  FROM outbox o
-  WHERE o.tenant_id = $1 AND o.id = ANY ($5::bigint[])
-    AND (o.lease_until IS NULL OR o.lease_until <= $2) AND (o.retry_at IS NULL OR o.retry_at <= $2)
-  ORDER BY o.id
-  FOR UPDATE SKIP LOCKED
-)
 UPDATE outbox o
 SET lease_owner = $3, lease_until = $4, attempts = o.attempts + 1
-FROM picked p
-WHERE o.tenant_id = $1 AND o.id = p.id
+WHERE o.tenant_id = $1 AND o.id = ANY (ARRAY (
+  SELECT w.id FROM outbox w
+  WHERE w.tenant_id = $1 AND w.id = ANY ($5::bigint[])
+    AND (w.lease_until IS NULL OR w.lease_until <= $2) AND (w.retry_at IS NULL OR w.retry_at <= $2)
+  ORDER BY w.id
+  FOR UPDATE SKIP LOCKED))
 RETURNING o.tenant_id, o.id, o.kind, o.claim_id, o.run_seq, o.created_at, o.attempts;
 
 -- name: RemoveEvents
