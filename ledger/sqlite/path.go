@@ -31,6 +31,10 @@ func checkPath(path string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: the file system cannot be told: %w", ledger.ErrUnavailable, path, err)
 	}
+	return checkFileSystem(path, kind)
+}
+
+func checkFileSystem(path string, kind int64) error {
 	if name, ok := networkFileSystems[kind]; ok {
 		return fmt.Errorf("%w: %s: lies on a network file system (%s), where SQLite cannot share a file safely; choose a path on a local disk, or use a postgres:// store", ledger.ErrUnavailable, path, name)
 	}

@@ -132,6 +132,7 @@ func (t *tx) ListActions(ctx context.Context, tenant string, filter ledger.Actio
 	case filter.TraceID != "":
 		statement = listActionsOfTrace
 	}
+	c.until = min(c.until, at+1) // the index then begins where the page does
 	found, err := collect(ctx, t, statement, readStoredAction, append(append([]any{tenant, c.since, c.until, at, claimID}, c.equal...), limit+1)...)
 	if err != nil {
 		return ledger.ActionPage{}, err

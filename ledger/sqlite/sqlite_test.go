@@ -4,14 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/ledger/ledgertest"
 	"github.com/countersign-otel/countersign/ledger/sqlite"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // migrated is a store whose schema is current, closed with the test.
 func migrated(tb testing.TB, store ledger.Ledger, err error) ledger.Ledger {

@@ -122,13 +122,14 @@ func dsn(location string, busy time.Duration) string {
 	return location + separator + pragmas.Encode()
 }
 
-// probe takes the write lock once, so that a file that cannot be written shows now.
+// probe begins to write and takes it back, so that a file that cannot be written shows now.
 func (s *Store) probe(ctx context.Context) error {
 	return s.writer.with(ctx, s.path, func(c *connection) error {
 		if err := c.control(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return s.fail("open", err)
 		}
-		return s.fail("open", c.control(ctx, "ROLLBACK"))
+		err := c.control(ctx, "PRAGMA user_version = 0") // which nothing uses
+		return errors.Join(s.fail("open", err), c.rollback(context.WithoutCancel(ctx)))
 	})
 }
 

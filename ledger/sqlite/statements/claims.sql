@@ -64,7 +64,7 @@ SELECT c.action_id, c.contract_id, c.contract_version, c.workflow_id, c.agent_id
   c.requested_at, c.params, c.channel, c.compensates, c.trace_id, c.span_id, c.session_id, c.reference_id, c.tool, c.reported_outcome
 FROM claims c
 WHERE c.tenant_id = ?1 AND c.claim_id IN (SELECT value FROM json_each(?2))
-ORDER BY c.action_id;
+ORDER BY +c.action_id;
 
 -- An action id or an internal id; both lookups use their index.
 -- name: Actions
@@ -105,14 +105,14 @@ ORDER BY +a.requested_at DESC, a.claim_id DESC LIMIT ?14;
 
 -- name: Summary
 SELECT count(*),
-  count(*) FILTER (WHERE a.latest_policy = 'VERIFIED'), count(*) FILTER (WHERE a.latest_policy = 'NOT_VERIFIED'),
-  count(*) FILTER (WHERE a.latest_policy = 'UNVERIFIABLE'), count(*) FILTER (WHERE a.latest_status = 'pending'),
-  count(*) FILTER (WHERE a.compensation = 'VERIFIED'), count(*) FILTER (WHERE a.latest_seq IS NULL)
-FROM stored_actions a
-WHERE a.tenant_id = ?1 AND a.requested_at >= ?2 AND a.requested_at < ?3
-  AND (?4 IS NULL OR a.latest_policy = ?4) AND (?5 IS NULL OR a.latest_status = ?5) AND (?6 IS NULL OR a.compensation = ?6)
-  AND (?7 IS NULL OR a.contract_id = ?7) AND (?8 IS NULL OR a.agent_id = ?8) AND (?9 IS NULL OR a.workflow_id = ?9)
-  AND (?10 IS NULL OR a.subject_id = ?10) AND (?11 IS NULL OR a.trace_id = ?11);
+  count(*) FILTER (WHERE c.latest_policy = 'VERIFIED'), count(*) FILTER (WHERE c.latest_policy = 'NOT_VERIFIED'),
+  count(*) FILTER (WHERE c.latest_policy = 'UNVERIFIABLE'), count(*) FILTER (WHERE c.latest_status = 'pending'),
+  count(*) FILTER (WHERE c.compensation = 'VERIFIED'), count(*) FILTER (WHERE c.latest_seq IS NULL)
+FROM compensated_claims c
+WHERE c.tenant_id = ?1 AND c.requested_at >= ?2 AND c.requested_at < ?3
+  AND (?4 IS NULL OR c.latest_policy = ?4) AND (?5 IS NULL OR c.latest_status = ?5) AND (?6 IS NULL OR c.compensation = ?6)
+  AND (?7 IS NULL OR c.contract_id = ?7) AND (?8 IS NULL OR c.agent_id = ?8) AND (?9 IS NULL OR c.workflow_id = ?9)
+  AND (?10 IS NULL OR c.subject_id = ?10) AND (?11 IS NULL OR c.trace_id = ?11);
 
 -- The latest correcting action of each action that has one (decision D18).
 -- name: Compensations

@@ -21,7 +21,7 @@ ORDER BY t.tenant_id LIMIT ?2;
 SELECT min(at) FROM (
   SELECT (SELECT min(d.due_at) FROM due d WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.lease_owner IS NULL) AS at FROM tenants t
   UNION ALL
-  SELECT (SELECT min(max(d.due_at, d.lease_until)) FROM due d WHERE d.tenant_id = t.tenant_id AND d.lease_owner IS NOT NULL AND d.parked_at IS NULL) FROM tenants t
+  SELECT (SELECT min(max(d.due_at, d.lease_until)) FROM due d INDEXED BY due_leased WHERE d.tenant_id = t.tenant_id AND d.lease_owner IS NOT NULL AND d.parked_at IS NULL) FROM tenants t
 );
 
 -- name: LeaseDue

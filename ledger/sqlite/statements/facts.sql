@@ -71,6 +71,6 @@ WHERE f.tenant_id = ?1 AND f.occurred_at >= ?3 AND f.occurred_at < ?4
   AND EXISTS (SELECT 1 FROM jsonb_each(?2) e WHERE e.value ->> 1 = f.fact_type AND (e.value ->> 0 IS NULL OR e.value ->> 0 = f.source))
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.tenant_id = ?1 AND c.subject_id = f.subject_id)
   AND NOT EXISTS (
-    SELECT 1 FROM subject_links l JOIN claims c ON c.tenant_id = ?1 AND c.subject_id = l.linked_subject_id
+    SELECT 1 FROM subject_links l CROSS JOIN claims c ON c.tenant_id = ?1 AND c.subject_id = l.linked_subject_id
     WHERE l.tenant_id = ?1 AND l.subject_id = f.subject_id)
 ORDER BY f.occurred_at DESC, f.raw_ref DESC LIMIT ?5;
