@@ -49,7 +49,9 @@ func ParseDocument(d ContractDocument) (*contract.Contract, error) {
 // ContractCache holds the parsed contracts of one store. A version never
 // changes once it is published (decision D21), so nothing in it goes stale. It
 // is safe for concurrent use.
-type ContractCache struct{ versions *lru.Cache[ContractRef, *contract.Contract] }
+type ContractCache struct {
+	versions *lru.Cache[ContractRef, *contract.Contract]
+}
 
 // NewContractCache keeps up to size versions; a size below 1 means 256.
 func NewContractCache(size int) *ContractCache {
