@@ -57,7 +57,7 @@ func TestServerCrashesUnderLoad(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	const batches, size = 120, 20
+	const batches, size = 40, 20
 	var progress atomic.Int64 // acknowledged batches of all workers
 	var clock atomic.Int64    // the time that verifiers are told; a lease ends when it moves on
 	clock.Store(int64(noon))

@@ -57,7 +57,10 @@ func TestSchemaVersions(t *testing.T) {
 		t.Errorf("empty database: %v, want %s", err, want)
 	}
 
-	url := migratedURL(t)
+	url := pgserver.Shared(t).Database(t)
+	if err := migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
 	current := open(t, url)
 	if err := current.CheckSchema(t.Context()); err != nil {
 		t.Errorf("current database: %v", err)
@@ -96,6 +99,7 @@ func memberURL(t *testing.T, url string, groups ...string) string {
 	login = login[len(login)-min(len(login), 63):]
 	conn := connect(t, url)
 	for _, sql := range []string{
+		fmt.Sprintf("DROP ROLE IF EXISTS %q", login),
 		fmt.Sprintf("CREATE ROLE %q LOGIN PASSWORD 'x'", login),
 		fmt.Sprintf("GRANT %s TO %q", strings.Join(groups, ", "), login),
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine/primitive"
 	"github.com/countersign-otel/countersign/engine/sqleval"
+	"github.com/countersign-otel/countersign/internal/pgserver"
 )
 
 var updatePlans = flag.Bool("update", false, "write the golden plans in testdata/plans")
@@ -58,7 +59,11 @@ func TestPlansOfHotStatements(t *testing.T) {
 // seeded is a connection to a database with testdata/seed.sql.
 func seeded(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn := connect(t, migratedURL(t))
+	address := pgserver.Shared(t).Database(t) // not one whose tables have grown and shrunk
+	if err := migrate(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, address)
 	seed, err := os.ReadFile("testdata/seed.sql")
 	if err != nil {
 		t.Fatal(err)
