@@ -105,19 +105,22 @@ func (s *Stack) Runs(ctx context.Context, actionID string) ([]Verification, erro
 	return history.Runs, err
 }
 
-// Await polls until the answer is done, or ctx ends. It holds no more than a
-// few requests a second against the stack.
-func Await[T any](ctx context.Context, what string, ask func(context.Context) (answer T, done bool, err error)) (T, error) {
+// Await polls until the answer is done, or ctx ends; then it returns the last
+// answer and an error.
+func Await[T any](ctx context.Context, what string, ask func(context.Context) (answer T, done bool, err error)) (last T, err error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		answer, done, err := ask(ctx)
-		if err != nil || done {
+		switch {
+		case ctx.Err() != nil:
+			return last, fmt.Errorf("waited in vain for %s: %w", what, ctx.Err())
+		case err != nil || done:
 			return answer, err
 		}
+		last = answer
 		select {
 		case <-ctx.Done():
-			return answer, fmt.Errorf("waited in vain for %s: %w; last seen: %+v", what, ctx.Err(), answer)
 		case <-tick.C:
 		}
 	}

@@ -36,6 +36,8 @@ type Options struct {
 	Dir string
 	// Contracts are published beside those of contracts/.
 	Contracts []string
+	// Environment are further variables of both processes, NAME=value.
+	Environment []string
 	// Detached processes outlive this one.
 	Detached bool
 	// Addresses are tried first; free ports are taken where they are in use or empty.
@@ -174,14 +176,14 @@ func (s *Stack) choosePorts() error {
 
 // environment is what the example configurations read.
 func (s *Stack) environment() []string {
-	return []string{
+	return append([]string{
 		"COUNTERSIGN_STORE=" + s.Store(),
 		"COUNTERSIGN_DIR=" + s.Dir,
 		"COUNTERSIGN_OTLP_GRPC=" + s.Addresses.OTLPGRPC,
 		"COUNTERSIGN_OTLP_HTTP=" + s.Addresses.OTLPHTTP,
 		"COUNTERSIGN_VERDICTS_HTTP=" + s.Addresses.Verdicts,
 		"COUNTERSIGN_HEALTH=" + s.Addresses.Health,
-	}
+	}, s.Environment...)
 }
 
 func (s *Stack) startCollector(ctx context.Context) (err error) {

@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	killedActions = 300
+	killedActions = 320
 	killedBatch   = 20
 )
 
 // TestKilledSidecar kills the sidecar while it verifies and starts it again:
 // every action gets the verdict that it has to get, once, and the chain holds.
 func TestKilledSidecar(t *testing.T) {
-	ctx, s := start(t)
+	// A killed process's leases run out after this; the default is a minute.
+	ctx, s := start(t, "COUNTERSIGN_SETTLEMENT_LEASE_FOR=2s")
 	if err := s.PushFacts(ctx, refundFacts(t, 0, killedActions)); err != nil {
 		t.Fatal(err)
 	}

@@ -39,8 +39,8 @@ func build() error {
 	return nil
 }
 
-// start runs a stack of its own for one test.
-func start(t *testing.T) (context.Context, *stack.Stack) {
+// start runs a stack of its own for one test, with further variables.
+func start(t *testing.T, environment ...string) (context.Context, *stack.Stack) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
@@ -48,7 +48,7 @@ func start(t *testing.T) (context.Context, *stack.Stack) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := stack.Start(ctx, stack.Options{Root: absolute, Dir: t.TempDir()})
+	s, err := stack.Start(ctx, stack.Options{Root: absolute, Dir: t.TempDir(), Environment: environment})
 	if err != nil {
 		t.Fatal(err)
 	}
