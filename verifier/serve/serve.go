@@ -334,7 +334,11 @@ func start(ctx context.Context, failed chan<- error, run func(context.Context) e
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p := &part{cancel: cancel}
 	p.done.Go(func() {
-		if err := run(ctx); err != nil {
+		err := run(ctx)
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return // it was ended before it had begun
+		}
+		if err != nil {
 			failed <- err
 		}
 	})

@@ -1,0 +1,400 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/sqlite"
+	"github.com/countersign-otel/countersign/verifier/api"
+	"github.com/countersign-otel/countersign/verifier/keys"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// settings are those of a sidecar on a fresh file and a free port.
+func settings(t *testing.T) Config {
+	t.Helper()
+	c := Default()
+	c.Store = "sqlite:" + filepath.Join(t.TempDir(), "test.db")
+	c.Listen = "localhost:0"
+	c.Contracts = []string{"../../contracts"}
+	return c
+}
+
+// running is a sidecar in this process.
+type running struct {
+	url    string
+	stop   func() error
+	client *http.Client
+}
+
+func serving(t *testing.T, c Config) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() { ended <- Run(ctx, c, Options{Version: "test", Ready: func(url string) { ready <- url }}) }()
+	r := &running{client: &http.Client{}}
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		r.client.CloseIdleConnections()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case r.url = <-ready:
+	case err := <-ended:
+		ended <- err
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *running) do(t *testing.T, secret, method, path, body string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-API-Key", secret)
+	response, err := r.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// key makes a key through a connection of its own, as the command line does beside a sidecar.
+func key(t *testing.T, c Config, role string, sources ...string) string {
+	t.Helper()
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, strings.TrimPrefix(c.Store, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, secret, err := keys.Create(ctx, store, keys.Request{Role: role, Sources: sources}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(secret)
+}
+
+// endpoint counts the spans and events that an OTLP endpoint got.
+type endpoint struct {
+	plogotlp.UnimplementedGRPCServer
+	mu            sync.Mutex
+	spans, events int
+}
+
+func (e *endpoint) Export(_ context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.events += request.Logs().LogRecordCount()
+	return plogotlp.NewExportResponse(), nil
+}
+
+type spanEndpoint struct {
+	ptraceotlp.UnimplementedGRPCServer
+	*endpoint
+}
+
+func (e *spanEndpoint) Export(_ context.Context, request ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spans += request.Traces().SpanCount()
+	return ptraceotlp.NewExportResponse(), nil
+}
+
+func receiving(t *testing.T) (*endpoint, string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, server := &endpoint{}, grpc.NewServer()
+	plogotlp.RegisterGRPCServer(server, e)
+	ptraceotlp.RegisterGRPCServer(server, &spanEndpoint{endpoint: e})
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		if err := server.Serve(listener); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		server.Stop()
+		listening.Wait()
+	})
+	return e, "http://" + listener.Addr().String()
+}
+
+const action = `{"action_id": "act_1", "contract_id": "refund_workflow", "subject_id": "order_1", "params": {"amount": 180}, "verify": "auto"}`
+
+// factsNow are all effects of the contract, a moment after the action.
+func factsNow(at time.Time) string {
+	fact := func(source, kind string, at time.Time, attributes string) string {
+		return `{"source": "` + source + `", "subject_id": "order_1", "fact_type": "` + kind + `", "occurred_at": "` + at.UTC().Format(time.RFC3339) + `", "attributes": ` + attributes + `}`
+	}
+	return `{"facts": [` + strings.Join([]string{
+		fact("shopify", "order_status", at.Add(-time.Minute), `{"status": "eligible"}`),
+		fact("stripe", "refund_created", at.Add(time.Minute), `{"amount": 180}`),
+		fact("shopify", "order_cancelled", at.Add(time.Minute), `{}`),
+		fact("crm", "note_added", at.Add(time.Minute), `{}`),
+		fact("messaging", "customer_notified", at.Add(time.Minute), `{}`),
+	}, ",") + `]}`
+}
+
+// TestFromActionToVerdictAndBack: record, wait, push, be told over OTLP.
+func TestFromActionToVerdictAndBack(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	got, address := receiving(t)
+	c.Emit.Endpoint = address
+	c.AddressFile = filepath.Join(t.TempDir(), "address")
+	recorder, evidence := key(t, c, ledger.RoleRecorder), key(t, c, ledger.RoleEvidence, "stripe", "shopify", "crm", "messaging")
+	s := serving(t, c)
+	if text, err := os.ReadFile(c.AddressFile); err != nil || string(text) != s.url+"\n" {
+		t.Errorf("address file: %q %v, want %q", text, err, s.url)
+	}
+	if status, body := s.do(t, recorder, "POST", "/v1/actions", action); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, body)
+	}
+	var waiting sync.WaitGroup
+	var answer string
+	waiting.Go(func() { _, answer = s.do(t, recorder, "GET", "/v1/actions/act_1/wait?timeout=60", "") })
+	if status, body := s.do(t, evidence, "POST", "/v1/facts", factsNow(time.Now())); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	waiting.Wait()
+	var waited api.Waited
+	if err := json.Unmarshal([]byte(answer), &waited); err != nil || waited.TimedOut || waited.Policy.Verdict != "PASS" {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	_, metrics := s.do(t, "", "GET", "/metrics", "")
+	if !strings.Contains(metrics, `countersign_verdicts_total{contract="refund_workflow",lens="policy",status="settled",verdict="pass"} 1`) {
+		t.Error(metrics)
+	}
+	// What was stored last is still sent before the end.
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got.spans != 1 || got.events < 3 {
+		t.Errorf("%d spans and %d events arrived", got.spans, got.events)
+	}
+}
+
+// TestEndLetsWaitersGo: a waiter gets what is known, at once, and no success.
+func TestEndLetsWaitersGo(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	recorder := key(t, c, ledger.RoleRecorder)
+	s := serving(t, c)
+	if status, body := s.do(t, recorder, "POST", "/v1/actions", action); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, body)
+	}
+	var waiting sync.WaitGroup
+	var answer string
+	waiting.Go(func() { _, answer = s.do(t, recorder, "GET", "/v1/actions/act_1/wait?timeout=60", "") })
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		_, metrics := s.do(t, "", "GET", "/metrics", "")
+		if strings.Contains(metrics, "countersign_waiters 1") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits")
+		}
+	}
+	started := time.Now()
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait()
+	if took := time.Since(started); took > 10*time.Second {
+		t.Errorf("the end took %s", took)
+	}
+	var waited api.Waited
+	if err := json.Unmarshal([]byte(answer), &waited); err != nil || !waited.TimedOut {
+		t.Errorf("%v: %s", err, answer)
+	}
+}
+
+// TestRefusals: each names the thing and the remedy.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	folder := t.TempDir()
+	broken := filepath.Join(folder, "broken.yaml")
+	if err := os.WriteFile(broken, []byte("id: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := t.TempDir()
+	for _, row := range []struct {
+		name   string
+		change func(*Config)
+		want   string
+	}{
+		{"port in use", func(c *Config) { c.Listen = taken.Addr().String() },
+			"listen: " + taken.Addr().String() + " is in use by another program; end it, or choose another address with --listen (port 0 takes a free one)"},
+		{"open door", func(c *Config) { c.Listen = "0.0.0.0:0" },
+			"invalid settings: listen is 0.0.0.0:0, which others can reach, and the store has no key that is good; make one first with countersign keys create, or listen on localhost"},
+		{"all addresses", func(c *Config) { c.Listen = ":0" },
+			"invalid settings: listen is :0, which others can reach, and the store has no key that is good; make one first with countersign keys create, or listen on localhost"},
+		{"not migrated", func(c *Config) { c.Migrate = false }, "run countersign migrate, or set migrate: true"},
+		{"no such contract", func(c *Config) { c.Contracts = []string{filepath.Join(empty, "nobody.yaml")} },
+			"contracts: stat " + filepath.Join(empty, "nobody.yaml") + ": no such file or directory"},
+		{"empty folder", func(c *Config) { c.Contracts = []string{empty} }, "contracts: there is no contract (*.yaml) in " + empty},
+		{"broken contract", func(c *Config) { c.Contracts = []string{folder} }, broken + ":1:1: "},
+		{"folder of the store is missing", func(c *Config) { c.Store = "sqlite:" + filepath.Join(empty, "sub", "x.db") },
+			"the store sqlite:" + filepath.Join(empty, "sub", "x.db") + " cannot be opened: "},
+		{"no such store", func(c *Config) { c.Store = "oracle:x" }, "the store oracle:x cannot be opened: invalid store URL: "},
+		{"no folder for the address", func(c *Config) { c.AddressFile = filepath.Join(empty, "sub", "address") }, "address_file: "},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			c := settings(t)
+			row.change(&c)
+			err := Run(context.Background(), c, Options{Ready: func(string) { t.Error("it serves") }})
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v\nwant %s", err, row.want)
+			}
+		})
+	}
+}
+
+func TestOpenDoorWithAKey(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	key(t, c, ledger.RoleViewer)
+	c.Listen = "0.0.0.0:0"
+	if err := serving(t, c).stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSecondVersionUnderTheSameNumber(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	if err := serving(t, c).stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := serving(t, c).stop(); err != nil {
+		t.Errorf("the same contracts again: %v", err)
+	}
+	document, err := os.ReadFile("../../contracts/refund_workflow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	changed := strings.Replace(string(document), "max: 250", "max: 251", 1)
+	if err := os.WriteFile(filepath.Join(folder, "c.yaml"), []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Contracts = []string{folder}
+	if err := Run(context.Background(), c, Options{}); !errors.Is(err, ledger.ErrImmutable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "verifier.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nothing := func(string) (string, bool) { return "", false }
+	write(`
+store: postgres://user@localhost/countersign
+listen: localhost:0
+contracts: [contracts, more]
+settlement:
+  max_lag: 24h
+  recheck_interval: 5m
+emit:
+  endpoint: http://localhost:4317
+  headers: {x-token: secret}
+  span_mode: child
+  tls: {insecure: true}
+`)
+	variables := map[string]string{"COUNTERSIGN_LISTEN": "localhost:1", "COUNTERSIGN_SETTLEMENT_MAX_LAG": "12h", "COUNTERSIGN_STORE": ""}
+	lookup := func(name string) (string, bool) {
+		text, ok := variables[name]
+		return text, ok
+	}
+	c, err := Load(context.Background(), path, lookup, map[string]string{"listen": "localhost:2", "contracts": "a, b", "migrate": "false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Store, want.Listen, want.Contracts, want.Migrate = "postgres://user@localhost/countersign", "localhost:2", []string{"a", "b"}, false
+	want.Settlement.MaxLag, want.Settlement.RecheckInterval = 12*time.Hour, 5*time.Minute
+	want.Emit.Endpoint, want.Emit.SpanMode = "http://localhost:4317", "child"
+	type plain struct {
+		Store, Listen string
+		Contracts     []string
+		Migrate       bool
+		Settlement    Settlement
+		Endpoint      string
+		SpanMode      string
+	}
+	of := func(c Config) plain {
+		return plain{c.Store, c.Listen, c.Contracts, c.Migrate, c.Settlement, c.Emit.Endpoint, c.Emit.SpanMode}
+	}
+	if diff := cmp.Diff(of(want), of(c)); diff != "" {
+		t.Error(diff)
+	}
+	if string(c.Emit.Headers["x-token"]) != "secret" || !c.Emit.TLS.Insecure {
+		t.Errorf("emit: %v", c.Emit)
+	}
+
+	write("lisen: x\nemit:\n  endpont: y\n")
+	if _, err := Load(context.Background(), path, nothing, nil); err == nil || !strings.Contains(err.Error(), "lisen") || !strings.Contains(err.Error(), "endpont") {
+		t.Errorf("unknown keys: %v", err)
+	}
+	variables = map[string]string{"COUNTERSIGN_SETTLEMENT_WORKERS": "many", "COUNTERSIGN_MIGRATE": "perhaps", "COUNTERSIGN_EMIT_HEADERS": "secret"}
+	_, err = Load(context.Background(), "", lookup, map[string]string{"settlement.max_lag": "2 days", "listen": "8383", "settlement.recheck_interval": "1500ms"})
+	wantText := `invalid settings: COUNTERSIGN_MIGRATE: "perhaps" is neither true nor false
+invalid settings: --settlement-max-lag: "2 days" is no length of time; write one like 15m, 48h or 10s
+invalid settings: COUNTERSIGN_SETTLEMENT_WORKERS: "many" is no whole number
+invalid settings: COUNTERSIGN_EMIT_HEADERS: a header is not written name=value
+invalid settings: listen is "8383"; write host:port, like localhost:8383
+invalid settings: settlement.recheck_interval is 1.5s; write whole seconds, at least 1s`
+	if diff := cmp.Diff(wantText, err.Error()); diff != "" {
+		t.Error(diff)
+	}
+}
