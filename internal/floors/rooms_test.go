@@ -98,6 +98,7 @@ var rooms = []room{
 	{path: "internal/pgserver", clock: true, tests: true},
 	{path: "internal/floors", tests: true},
 	{path: "internal/builder", tests: true},
+	{path: "internal/e2e", clock: true, tests: true, mayImport: []string{"examples"}},
 }
 
 // component is a room of floor 3 in the collector. It may open a store, and knows the interface of
