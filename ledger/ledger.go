@@ -82,6 +82,7 @@ type Tx interface {
 	Contracts
 	Verification
 	Reading
+	Overview
 	Keys
 }
 
@@ -227,6 +228,31 @@ type Reading interface {
 	Orphans(ctx context.Context, tenant string, filter OrphanFilter) ([]engine.Fact, error)
 	// Tenants lists tenants that own anything, across tenants.
 	Tenants(ctx context.Context) ([]string, error)
+}
+
+// Overview is what people look at. Its statements stay cheap in a large store:
+// their cost is bounded by a limit, or by the time that is asked for.
+type Overview interface {
+	// TallyContracts counts actions by contract and by Step of requested_at, in this order.
+	TallyContracts(ctx context.Context, tenant string, filter TallyFilter) ([]Tally, error)
+	// TallyAgents counts actions by agent, the busiest first; the empty key is the agents that were not named.
+	TallyAgents(ctx context.Context, tenant string, filter TallyFilter) ([]Tally, error)
+	// NewestFailures returns actions whose latest run settled with FAIL under
+	// the policy lens, latest run first, among those of the tenant's newest runs.
+	NewestFailures(ctx context.Context, tenant string, newestRuns, limit int) ([]StoredAction, error)
+	// CountReasons counts the reason codes of the policy verdict of the latest run
+	// of a contract's newest actions, the most frequent first.
+	CountReasons(ctx context.Context, tenant, contractID string, newestActions int) ([]ReasonCount, error)
+	// ActionsByHash returns the internal ids of up to limit actions that have a verdict with this hash.
+	ActionsByHash(ctx context.Context, tenant string, hash [32]byte, limit int) ([]string, error)
+	// LinkedSubjects returns up to limit subjects that are linked to a subject, one hop (decision D7).
+	LinkedSubjects(ctx context.Context, tenant, subject string, limit int) ([]string, error)
+	// CaseFacts returns facts of a subject and of those linked to it with since <=
+	// occurred_at <= until: up to limit, the newest by decision D5 first.
+	CaseFacts(ctx context.Context, tenant, subject string, since, until engine.Instant, limit int) ([]engine.Fact, error)
+	// RecentFacts returns up to limit facts with occurred_at >= since, the newest
+	// by decision D5 first. A store may look only at the 10,000 that came last.
+	RecentFacts(ctx context.Context, tenant string, since engine.Instant, limit int) ([]engine.Fact, error)
 }
 
 // Keys are the API keys (hashed at rest).

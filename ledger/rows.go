@@ -257,6 +257,53 @@ type OrphanFilter struct {
 // EffectType is a fact type that contracts expect; an empty source means any.
 type EffectType struct{ Source, Type string }
 
+// TallyFilter selects what is counted by since <= requested_at < until; empty
+// fields select all.
+type TallyFilter struct {
+	Since, Until        engine.Instant
+	ContractID, AgentID string
+	// Step is the width of TallyContracts' intervals, which begin at multiples of it since 1970.
+	Step engine.Duration
+	// Limit bounds the groups of TallyAgents.
+	Limit int
+}
+
+// Tally counts actions of one group by the policy verdict of their latest run.
+// Every action of Total is in exactly one of Pass, Fail, Unknown, Pending and
+// Unverified: unlike in a Summary, a provisional verdict counts as pending only.
+type Tally struct {
+	// Key is the contract or the agent; At the begin of the interval, 0 where time is no group.
+	Key string
+	At  engine.Instant
+
+	Total, Pass, Fail, Unknown, Pending, Unverified int
+	// Compensated are those of Fail and Unknown whose latest correcting action
+	// settled PASS (decision D18); Contradicted those whose agent reported
+	// success while the outcome settled FAIL (decision D34).
+	Compensated, Contradicted int
+}
+
+// Add adds the counts of another tally; group and time stay.
+func (t *Tally) Add(other Tally) {
+	t.Total += other.Total
+	t.Pass += other.Pass
+	t.Fail += other.Fail
+	t.Unknown += other.Unknown
+	t.Pending += other.Pending
+	t.Unverified += other.Unverified
+	t.Compensated += other.Compensated
+	t.Contradicted += other.Contradicted
+}
+
+// Settled is how many have a final verdict.
+func (t Tally) Settled() int { return t.Pass + t.Fail + t.Unknown }
+
+// ReasonCount says how many actions carry a reason code.
+type ReasonCount struct {
+	Code    string
+	Actions int
+}
+
 // Roles of keys (AC "Recording actions and pushing facts").
 const (
 	RoleRecorder = "recorder"

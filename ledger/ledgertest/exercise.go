@@ -39,6 +39,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Outbox", exerciseOutbox},
 		{"Evaluation", exerciseEvaluation},
 		{"Reading", exerciseReading},
+		{"Overview", exerciseOverview},
 		{"Keys", exerciseKeys},
 		{"Concurrency", exerciseConcurrency},
 	} {
