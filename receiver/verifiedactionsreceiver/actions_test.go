@@ -61,7 +61,7 @@ func TestVA_Forms(t *testing.T) {
 		{"none reads", `{"actions":[` + badAction + `]}`, 400,
 			`{"accepted":0,"rejected":[{"error":"actions[0]: invalid verified action: tool_name is missing"}]}`, time.Time{}},
 		{"payload does not read", contentOf(`{"actions":3}`), 400,
-			`{"accepted":0,"rejected":[{"error":"invalid verified action: the payload does not read: json: cannot unmarshal number into Go struct field .actions of type []json.RawMessage"}]}`, time.Time{}},
+			`{"accepted":0,"rejected":[{"error":"invalid verified action: the payload does not read: at byte 12 stands a JSON number; an object with session_id (text) and actions (list) is needed"}]}`, time.Time{}},
 		{"no JSON", `actions`, 400, `{"error":"the body does not read: invalid character 'a' looking for beginning of value"}`, time.Time{}},
 		{"something else", `{"hello":1}`, 400,
 			`{"error":"the body has neither actions nor the content of a chat message: send VerifiedActions as JSON, or a message or metadata that holds them"}`, time.Time{}},

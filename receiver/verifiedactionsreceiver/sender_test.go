@@ -263,7 +263,9 @@ func startIn(t testing.TB, config *Config, next consumer.Traces, host component.
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(receivertest.NewNopSettings(metadata.Type), config, next)
+	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type) // the same after a restart
+	s, err := newServer(settings, config, next)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +274,7 @@ func startIn(t testing.TB, config *Config, next consumer.Traces, host component.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(t, s) })
-	return s, "http://" + s.address
+	return s, "http://" + s.listener.Addr().String()
 }
 
 func stop(t testing.TB, s *server) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -39,11 +40,11 @@ type server struct {
 	// refused are the receipts that were refused for good.
 	refused *lru.Cache[[32]byte, struct{}]
 
-	history *history.History
-	http    *http.Server
-	address string
-	serving sync.WaitGroup
-	stop    sync.Once
+	history  *history.History
+	http     *http.Server
+	listener net.Listener
+	serving  sync.WaitGroup
+	stop     sync.Once
 }
 
 // refusedReceipts bounds how many refused receipts are remembered, as hashes.
@@ -95,14 +96,13 @@ func (s *server) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	listener, err := s.config.ServerConfig.ToListener(ctx)
+	s.listener, err = s.config.ServerConfig.ToListener(ctx)
 	if err != nil {
 		return fmt.Errorf("endpoint: %w", err)
 	}
 	s.http = server
-	s.address = listener.Addr().String()
 	s.serving.Go(func() {
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 		}
 	})

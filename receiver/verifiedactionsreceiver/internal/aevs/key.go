@@ -95,7 +95,7 @@ func ParsePublicKey(id, text string) (*Key, error) {
 	}
 	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the public key does not read: %w", ErrKey, err)
+		return nil, fmt.Errorf("%w: the block PUBLIC KEY does not hold one", ErrKey)
 	}
 	public, ok := parsed.(*ecdsa.PublicKey)
 	if !ok || public.Curve != elliptic.P256() {

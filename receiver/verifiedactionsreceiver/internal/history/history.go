@@ -67,6 +67,9 @@ func (h *History) Close(ctx context.Context) error {
 
 func (h *History) add(ctx context.Context, entries []Entry) (*transaction, []Standing, error) {
 	tx := h.begin(ctx)
+	if err := tx.fetchFor(entries); err != nil {
+		return nil, nil, fmt.Errorf("remembered receipts: %w", err)
+	}
 	standings := make([]Standing, len(entries))
 	for i := range entries {
 		var err error
@@ -137,11 +140,53 @@ type ends struct {
 type transaction struct {
 	context.Context
 	history *History
+	fetched map[string][]byte // nil for what is not there
 	changed map[string][]byte // nil to delete
 }
 
 func (h *History) begin(ctx context.Context) *transaction {
-	return &transaction{ctx, h, map[string][]byte{}}
+	return &transaction{ctx, h, map[string][]byte{}, map[string][]byte{}}
+}
+
+// fetchFor gets at once what adding these receipts in order reads: a store may
+// take a transaction of its own for every single read.
+func (tx *transaction) fetchFor(entries []Entry) error {
+	keys := []string{endsKey}
+	for i := range entries {
+		e := &entries[i]
+		keys = append(keys, receiptKey(e.KeyID, e.ReferenceID), sessionKey(e),
+			linkKey(e, e.Seq-1), linkKey(e, e.Seq), linkKey(e, e.Seq+1))
+	}
+	if err := tx.fetch(keys); err != nil {
+		return err
+	}
+	var linked []string
+	for _, key := range keys {
+		if holder, ok, _ := read[string](tx, key); ok {
+			linked = append(linked, holder)
+		}
+	}
+	return tx.fetch(linked)
+}
+
+func (tx *transaction) fetch(keys []string) error {
+	var operations []*storage.Operation
+	for _, key := range keys {
+		if _, ok := tx.fetched[key]; !ok {
+			tx.fetched[key] = nil
+			operations = append(operations, storage.GetOperation(key))
+		}
+	}
+	if len(operations) == 0 {
+		return nil
+	}
+	if err := tx.history.client.Batch(tx, operations...); err != nil {
+		return err
+	}
+	for _, op := range operations {
+		tx.fetched[op.Key] = op.Value
+	}
+	return nil
 }
 
 // read is false for what is not there, and for what does not read: a history
@@ -150,10 +195,10 @@ func read[T any](tx *transaction, key string) (T, bool, error) {
 	var value T
 	text, ok := tx.changed[key]
 	if !ok {
-		var err error
-		if text, err = tx.history.client.Get(tx, key); err != nil {
+		if err := tx.fetch([]string{key}); err != nil {
 			return value, false, err
 		}
+		text = tx.fetched[key]
 	}
 	if text == nil || json.Unmarshal(text, &value) != nil {
 		var none T
