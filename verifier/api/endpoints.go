@@ -79,7 +79,9 @@ type waitInput struct {
 // actions are the endpoints of actions and verdicts.
 func (h *handler) actions() {
 	const actions, ref = "/v1/actions", "/v1/actions/{ref}"
-	register(h, operation("record-action", http.MethodPost, actions, "Record an action", keys.Record, 400, 413, 415, 422), keys.Record, h.postAction)
+	record := operation("record-action", http.MethodPost, actions, "Record an action", keys.Record, 400, 413, 415, 422)
+	record.DefaultStatus = http.StatusCreated
+	register(h, record, keys.Record, h.postAction)
 	documentBody[ActionBody](h, actions)
 	register(h, operation("verify-action", http.MethodPost, actions+"/verify", "Ask for a verdict, by reference or inline", keys.Verify, 400, 404, 409, 413, 415, 422), keys.Verify, h.postVerify)
 	documentBody[VerifyBody](h, actions+"/verify")

@@ -54,14 +54,16 @@ func Handler(s *Service, o Options) http.Handler {
 	h.evidence()
 	h.reports()
 	h.public()
+	h.describe()
 	h.operational()
 	h.mux.HandleFunc("/", h.nothingHere)
 	return h.identify(h.measure(h.recover(h.mux)))
 }
 
-// useProblems makes huma's own errors problems too. Huma has one setting for
-// the process.
+// useProblems makes huma's own errors problems too, and describes lists as
+// never null. Huma has one setting for the process.
 var useProblems = sync.OnceFunc(func() {
+	huma.DefaultArrayNullable = false
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		return humaProblem(status, message, errs)
 	}

@@ -1,0 +1,137 @@
+package keys
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/collector/config/configopaque"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/sqlite"
+)
+
+func store(t *testing.T) ledger.Ledger {
+	t.Helper()
+	s, err := sqlite.OpenMemory(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestKeyIsShownOnceAndHashedAtRest(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), store(t)
+	key, secret, err := Create(ctx, s, Request{Role: ledger.RoleEvidence, Tenant: "acme", Sources: []string{"Stripe", "crm", "stripe"}}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(secret)
+	if !regexp.MustCompile(`^cs_evidence_[A-Za-z0-9_-]{43}$`).MatchString(text) {
+		t.Errorf("secret has the form %q", regexp.MustCompile(`[A-Za-z0-9]`).ReplaceAllString(text, "x"))
+	}
+	if !strings.HasPrefix(text, key.Prefix) || len(key.Prefix) != len("cs_evidence_")+8 {
+		t.Errorf("prefix %q", key.Prefix)
+	}
+	if key.Hash != sha256.Sum256([]byte(text)) {
+		t.Error("the hash is not the SHA-256 of the secret")
+	}
+	for _, printed := range []string{fmt.Sprint(secret), fmt.Sprintf("%v %+v %#v", key, key, key)} {
+		if strings.Contains(printed, text[len(key.Prefix):]) {
+			t.Errorf("the secret is printed: %s", printed)
+		}
+	}
+	found, err := Find(ctx, s, secret, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(key, found); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"crm", "stripe"}, found.Sources); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestKeysDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 100 {
+		key, secret, err := Make(Request{Role: ledger.RoleViewer}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[string(secret)] || seen[key.ID] {
+			t.Fatal("a key was made twice")
+		}
+		seen[string(secret)], seen[key.ID] = true, true
+		if key.Tenant != engine.DefaultTenant {
+			t.Errorf("tenant %q", key.Tenant)
+		}
+	}
+}
+
+func TestFindRefuses(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), store(t)
+	expires := engine.Instant(200)
+	key, secret, err := Create(ctx, s, Request{Role: ledger.RoleViewer, ExpiresAt: &expires}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name   string
+		secret configopaque.String
+		now    engine.Instant
+		want   error
+	}{
+		{"good", secret, 199, nil},
+		{"the moment it expires", secret, 200, ErrExpired},
+		{"empty", "", 100, ErrInvalid},
+		{"a space behind", secret + " ", 100, ErrInvalid},
+		{"one shorter", secret[:len(secret)-1], 100, ErrInvalid},
+		{"unknown role", "cs_root_" + secret[len("cs_viewer_"):], 100, ErrInvalid},
+		{"no letters of base64", "cs_viewer_" + configopaque.String(strings.Repeat("!", 43)), 100, ErrInvalid},
+		{"well formed and unknown", "cs_viewer_" + configopaque.String(strings.Repeat("A", 43)), 100, ErrInvalid},
+	} {
+		if _, err := Find(ctx, s, row.secret, row.now); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, err, row.want)
+		}
+	}
+	err = s.Update(ctx, func(tx ledger.Tx) error { return tx.RevokeKey(ctx, key.Tenant, key.ID, 150) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Find(ctx, s, secret, 150); !errors.Is(err, ErrRevoked) {
+		t.Errorf("revoked: %v", err)
+	}
+}
+
+func TestRequestsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		request Request
+		want    string
+	}{
+		{Request{Role: "root"}, `cannot make a key: unknown role "root"; write one of recorder, evidence, analyst, viewer`},
+		{Request{Role: ledger.RoleEvidence}, "cannot make a key: an evidence key needs the sources that it pushes facts for"},
+		{Request{Role: ledger.RoleRecorder, Sources: []string{"crm"}}, "cannot make a key: only an evidence key is bound to sources, not one with the role recorder"},
+		{Request{Role: ledger.RoleEvidence, Sources: []string{"the crm"}}, `cannot make a key: source: invalid identifier "the crm": write a letter, then letters, digits or _ . : -, at most 64 in all`},
+		{Request{Role: ledger.RoleViewer, Tenant: "a\nb"}, "cannot make a key: invalid id: tenant has the control character U+000A"},
+	} {
+		if _, _, err := Make(row.request, 1); err == nil || err.Error() != row.want {
+			t.Errorf("got  %v\nwant %s", err, row.want)
+		}
+	}
+}
