@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +28,7 @@ func TestWorkedTable(t *testing.T) {
 		}
 		played = append(played, refunds.Played{Step: step, Got: v})
 	}
+	checkReadme(t, played)
 	if _, err := refunds.AwaitReturned(ctx, s, played); err != nil {
 		t.Error(err)
 	}
@@ -37,5 +41,21 @@ func TestWorkedTable(t *testing.T) {
 	}
 	if out, err := s.Tool(ctx, "log", "verify", "--store", s.Store()); err != nil {
 		t.Errorf("log verify: %v: %s", err, out)
+	}
+}
+
+// checkReadme: what the README shows of the demo is what comes out, to the
+// hash. The last row bears the time of the run.
+func checkReadme(t *testing.T, played []refunds.Played) {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := refunds.Table(played)
+	for _, line := range lines[:len(lines)-1] {
+		if !strings.Contains(string(readme), line+"\n") {
+			t.Errorf("README.md does not show this line of the demo; put it there:\n%s", line)
+		}
 	}
 }
