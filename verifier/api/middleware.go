@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -102,6 +103,7 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 	if err != nil { // texts and numbers always encode
 		text = []byte(`{"title":"Internal Server Error","status":500}`)
 	}
+	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(text, '\n')) // the client may be gone

@@ -76,6 +76,14 @@ func (f Fault) String() string {
 // GetStatus is the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
 
+// GetHeaders tells clients to come back when that may help.
+func (p *Problem) GetHeaders() http.Header {
+	if p.Status != http.StatusServiceUnavailable {
+		return nil
+	}
+	return http.Header{"Retry-After": {"1"}}
+}
+
 // ContentType is that of RFC 9457.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
