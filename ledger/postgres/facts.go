@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -12,8 +13,9 @@ import (
 )
 
 var (
-	standingFacts = named("StandingFacts")
-	insertLinks   = named("LinkSubjects")
+	standingFacts    = named("StandingFacts")
+	ingestAgentFacts = named("IngestAgentFacts")
+	insertLinks      = named("LinkSubjects")
 )
 
 // maxConflictingRefs bounds what a batch full of conflicts says about itself.
@@ -28,7 +30,11 @@ func (t *tx) IngestFacts(ctx context.Context, tenant string, batch ledger.FactBa
 	if err != nil {
 		return ledger.Ingested{}, err
 	}
-	if err := t.copyFacts(ctx, tenant, fresh, batch.Connection, now); err != nil {
+	store := t.copyFacts
+	if ofAgents(batch) {
+		store = t.ingestAgentFacts
+	}
+	if err := store(ctx, tenant, fresh, batch.Connection, now); err != nil {
 		return ledger.Ingested{}, err
 	}
 	linked, err := t.insertLinks(ctx, tenant, batch.Links)
@@ -124,6 +130,37 @@ func (t *tx) copyFacts(ctx context.Context, tenant string, facts []newFact, conn
 		}, nil
 	}))
 	return overtaken("CopyFacts", err)
+}
+
+// ofAgents says that a batch is of the agent's side alone. The role of the
+// recorder side may write such a batch, and no other.
+func ofAgents(batch ledger.FactBatch) bool {
+	for i := range batch.Facts {
+		if batch.Facts[i].Source != engine.AgentSource {
+			return false
+		}
+	}
+	return len(batch.Facts) > 0 && len(batch.Watermarks) == 0
+}
+
+// ingestAgentFacts is copyFacts for the agent's side.
+func (t *tx) ingestAgentFacts(ctx context.Context, tenant string, facts []newFact, connection string, now engine.Instant) error {
+	n := len(facts)
+	if n == 0 {
+		return nil
+	}
+	refs, types, subjects, kinds := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	times, attributes, hashes := make([]int64, n), make([]string, n), make([][]byte, n)
+	for i := range facts {
+		f := &facts[i]
+		refs[i], types[i], subjects[i], kinds[i] = f.RawRef, f.Type, f.SubjectID, f.SubjectKind
+		times[i], attributes[i], hashes[i] = int64(f.OccurredAt), f.Attributes.Text(), f.hash[:]
+	}
+	stored, err := one(ctx, t, ingestAgentFacts, pgx.RowTo[int64], tenant, refs, types, subjects, kinds, times, attributes, hashes, connection, now)
+	if err == nil && stored < int64(n) {
+		return fmt.Errorf("%w: %s: %w", ledger.ErrUnavailable, ingestAgentFacts.Name, errOvertaken)
+	}
+	return err
 }
 
 // overtaken makes Update run again after a unique violation on rows that were looked up before.

@@ -157,6 +157,15 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 			}
 			return tx.SetConnection(t.Context(), tenant, ledger.ConnectionSetting{Source: "crm", Name: "c", Watermark: &mark}, noon)
 		}},
+		{"ingest what agents say", func(tx ledger.Tx) error {
+			said := fact("said_1", "order_1")
+			said.Source, said.Type = engine.AgentSource, "agent_action"
+			got, err := tx.IngestFacts(t.Context(), tenant, ledger.FactBatch{Facts: []engine.Fact{said, said}, Trust: engine.Independent}, noon)
+			if err == nil && (got.Ingested != 1 || got.Duplicates != 1) {
+				err = fmt.Errorf("counted %+v", got)
+			}
+			return err
+		}},
 		{"verify", func(tx ledger.Tx) error {
 			due, err := tx.LeaseActions(t.Context(), tenant, ledger.Lease{Owner: "v", Now: noon, Until: noon + 60}, []string{engine.ClaimID(tenant, "act_seed")})
 			if err != nil {
@@ -183,11 +192,11 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 		}},
 	}
 	for role, may := range map[string][]string{
-		"countersign_record":   {"record actions"},
-		"countersign_evidence": {"ingest facts"},
+		"countersign_record":   {"record actions", "ingest what agents say"},
+		"countersign_evidence": {"ingest facts", "ingest what agents say"},
 		"countersign_verify":   {"verify", "read"},
 		"countersign_read":     {"read"},
-		"countersign_record, countersign_evidence, countersign_verify": {"record actions", "ingest facts", "verify", "read"},
+		"countersign_record, countersign_evidence, countersign_verify": {"record actions", "ingest facts", "ingest what agents say", "verify", "read"},
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()

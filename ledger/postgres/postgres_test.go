@@ -21,6 +21,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if address := os.Getenv(writerVariable); address != "" {
+		beWriter(address)
+	}
 	code := pgserver.Run(m)
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

@@ -12,6 +12,7 @@ import (
 var (
 	watermarks    = named("WatermarksOfSources")
 	deliver       = named("MeetConnections")
+	meetAgent     = named("MeetAgent")
 	setConnection = named("SetConnection")
 	connections   = named("Connections")
 )
@@ -28,6 +29,10 @@ func (t *tx) deliver(ctx context.Context, tenant string, batch ledger.FactBatch)
 	}
 	if len(delivered) == 0 {
 		return nil, nil
+	}
+	if ofAgents(batch) {
+		_, err := t.execute(ctx, meetAgent, tenant, batch.Connection)
+		return nil, err
 	}
 	before, err := t.watermarks(ctx, tenant, batch)
 	if err != nil {

@@ -1,6 +1,10 @@
 -- name: StandingFacts
 SELECT f.raw_ref, f.content_hash FROM facts f WHERE f.tenant_id = $1 AND f.raw_ref = ANY ($2::text[]);
 
+-- Facts of the agent's side, by a function that writes no other source.
+-- name: IngestAgentFacts
+SELECT countersign_ingest_agent_facts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
 -- Facts of given types whose subject, own or linked, no recorded action is about.
 -- name: Orphans
 SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes::text

@@ -17,6 +17,10 @@ SET trust = CASE WHEN s.trust = 0 THEN excluded.trust ELSE s.trust END,
   delivered = greatest(s.delivered, excluded.delivered),
   watermark = greatest(s.watermark, excluded.watermark);
 
+-- MeetConnections for the agent's side.
+-- name: MeetAgent
+SELECT countersign_meet_agent($1, $2);
+
 -- name: SetConnection
 INSERT INTO sources AS s (tenant_id, source, connection, health, trust, trust_override, clock_skew, watermark)
 VALUES ($1, $2, $3, $4, coalesce($5, 0), coalesce($6, 0), coalesce($7, 0), $8)
