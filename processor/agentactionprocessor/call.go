@@ -19,6 +19,17 @@ type call struct {
 	reference string
 }
 
+// ofSpan is a dialect's call with the reference id of the receipt that a
+// receiver made its span of. One that is no id is as good as none.
+func ofSpan(found *dialect.ToolCall, attributes pcommon.Map) call {
+	c := call{ToolCall: found}
+	reference, ok := attributes.Get(verifiedactions.ReferenceKey)
+	if ok && reference.Type() == pcommon.ValueTypeStr && engine.CheckOpaque("reference_id", reference.Str()) == nil {
+		c.reference = reference.Str()
+	}
+	return c
+}
+
 // actionID is decision D13: only what stands on the span or record itself
 // makes it. It is empty when nothing does.
 func (c *call) actionID() string {

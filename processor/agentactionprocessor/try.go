@@ -163,8 +163,8 @@ func (p *annotator) tryTraces(td ptrace.Traces) []TryResult {
 		}})
 	}
 	for i := range found.Calls {
-		if !isOwn(spanAt(td, found.Calls[i].At).scope.Scope()) {
-			add(call{ToolCall: &found.Calls[i].ToolCall}, found.Calls[i].At)
+		if at := spanAt(td, found.Calls[i].At); !isOwn(at.scope.Scope()) {
+			add(ofSpan(&found.Calls[i].ToolCall, at.span.Attributes()), found.Calls[i].At)
 		}
 	}
 	for _, m := range scan.found {
