@@ -32,7 +32,7 @@ var (
 	types    = []string{"refund_created", "order_status", "note_added"}
 	attrs    = []string{"amount", "status", "who", "a.b"}
 	params   = []string{"amount", "reason", "who"}
-	subjects = []string{"order_1", "order_2", "ticket_9", "Straße 'x' \\ \"y\"", "order_1 "}
+	subjects = []string{"order_1", "order_1", "order_1", "order_2", "ticket_9", "Straße 'x' \\ \"y\"", "order_1 "}
 	agents   = []string{"", "bot-a", "bot-b", "internal"}
 )
 
@@ -53,6 +53,9 @@ var literals = []string{
 	`"eligible"`, `"ELIGIBLE"`, `"Eligible "`, `"True"`, `"\u212a"`, `"k"`, `"K"`, `"\u00c4"`, `"\u00e4"`, `""`, `" "`, `"NaN"`, `"Infinity"`, `"0x10"`, `"1_000"`, `"1,000"`,
 	`"a/b c"`, `"bot-a"`, `"order_1"`, `"line\nbreak"`, `"\u0001"`, `"quote ' and \" \\"`, `"\ud83d\ude00"`, `"1e"`, `".5"`, `"5."`, `"--5"`, `"\t5"`, `"5\n"`, `"\u0665"`,
 }
+
+// plainAmounts are drawn more often, so that several facts break one limit.
+var plainAmounts = []string{`180`, `180.00`, `"200"`, `250.01`, `300`, `1e3`}
 
 // Generate draws a case whose contract has the given id.
 func Generate(t *rapid.T, contractID string) Case {
@@ -106,7 +109,11 @@ func object(t *rapid.T, names []string, label string) engine.Object {
 		if rapid.IntRange(0, 3).Draw(t, label+" has "+name) == 0 {
 			continue
 		}
-		members = append(members, fmt.Sprintf("%q:%s", name, rapid.SampledFrom(literals).Draw(t, label+" "+name)))
+		values := literals
+		if name == "amount" && rapid.Bool().Draw(t, label+" amount is plain") {
+			values = plainAmounts
+		}
+		members = append(members, fmt.Sprintf("%q:%s", name, rapid.SampledFrom(values).Draw(t, label+" "+name)))
 	}
 	o, err := engine.ParseObject([]byte("{" + strings.Join(members, ",") + "}"))
 	if err != nil {
@@ -123,7 +130,7 @@ func fact(t *rapid.T) engine.Fact {
 func foreignFact(t *rapid.T) engine.Fact { return factOf(t, "unrelated") }
 
 // offsets put facts on, beside and far from every bound.
-var offsets = []int64{-31 * 86400, -86400, -601, -600, -599, -120, -60, -1, 0, 0, 0, 1, 60, 599, 600, 601, 3599, 3600, 4200, 86400, 40 * 86400}
+var offsets = []int64{-31 * 86400, -86400, -601, -600, -599, -120, -60, -60, -1, -1, 0, 0, 0, 1, 1, 5, 5, 7, 59, 60, 60, 599, 600, 601, 3599, 3600, 4200, 86400, 40 * 86400}
 
 func factOf(t *rapid.T, subject string) engine.Fact {
 	f := engine.Fact{

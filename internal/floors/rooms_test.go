@@ -95,6 +95,8 @@ var rooms = []room{
 	// Beside the floors: programs that drive the built binaries from outside, and help for tests.
 	{path: "examples", clock: true, tests: true, mayImport: []string{"engine"}},
 	{path: "internal/agreement", tests: true, mayImport: []string{"contracts", "engine", "ledger"}},
+	{path: "internal/speccases", tests: true, mayImport: []string{"engine"}},
+	{path: "internal/mutation", tests: true},
 	{path: "internal/pgserver", clock: true, tests: true},
 	{path: "internal/floors", tests: true},
 	{path: "internal/builder", tests: true},
