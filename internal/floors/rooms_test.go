@@ -65,7 +65,8 @@ var rooms = []room{
 	{
 		path:      "ledger/ledgertest",
 		mayImport: []string{"contracts", "engine", "internal/agreement", "ledger"},
-		forbidden: []forbidden{telemetry, servers, terminal}, tests: true,
+		// The suite bounds its waits by the clock.
+		forbidden: []forbidden{telemetry, servers, terminal}, tests: true, clock: true,
 	},
 	{path: "internal/record", mayImport: []string{"engine"}, forbidden: []forbidden{databases, servers, terminal}},
 
