@@ -89,14 +89,16 @@ func (b *batch) truth(t bool) *batch {
 	return b.integer(0)
 }
 
-// hash is read again with unhex.
-func (b *batch) hash(sum [32]byte) *batch {
+// bytes are read again with unhex.
+func (b *batch) bytes(data []byte) *batch {
 	b.comma()
 	b.json = append(b.json, '"')
-	b.json = hex.AppendEncode(b.json, sum[:])
+	b.json = hex.AppendEncode(b.json, data)
 	b.json = append(b.json, '"')
 	return b
 }
+
+func (b *batch) hash(sum [32]byte) *batch { return b.bytes(sum[:]) }
 
 // object is a captured object's text, or NULL.
 func (b *batch) object(o engine.Object) *batch {

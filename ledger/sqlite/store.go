@@ -113,7 +113,8 @@ func dsn(location string, busy time.Duration) string {
 		"busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")",
 		"cache_size(-32768)", // 32 MiB a connection, at most
 		"foreign_keys(1)",
-		"journal_mode(WAL)", // a store in memory stays without
+		"journal_size_limit(67108864)", // what a burst leaves behind on the disk
+		"journal_mode(WAL)",            // a store in memory stays without
 		"synchronous(FULL)",
 		"temp_store(MEMORY)",
 		// Larger than the default of 1000 pages: a page that many batches touch is copied back once.

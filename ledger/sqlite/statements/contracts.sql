@@ -4,7 +4,7 @@ CROSS JOIN contracts k ON k.contract_id = j.value ->> 0 AND k.version = j.value 
 
 -- name: PublishContracts
 INSERT INTO contracts (contract_id, version, hash, document, window_seconds, published_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, CAST(value ->> 3 AS BLOB), value ->> 4, ?2 FROM jsonb_each(?1)
+SELECT value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, ?2 FROM jsonb_each(?1)
 WHERE true
 ON CONFLICT DO NOTHING;
 
