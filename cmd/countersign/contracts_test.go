@@ -1,0 +1,192 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestLibrary: the contracts that come with the program pass their own tests.
+func TestLibrary(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := command(t, "contracts", "test", "../../contracts", "-o", "json")
+	var got struct {
+		OK    bool
+		Files []fileResult
+	}
+	decode(t, stdout, &got)
+	if code != exitDone || stderr != "" || !got.OK || len(got.Files) < 3 {
+		t.Errorf("exit code %d, stderr %q:\n%s", code, stderr, stdout)
+	}
+	for _, file := range got.Files {
+		if len(file.Uncovered) > 0 {
+			t.Errorf("%s leaves checks uncovered: %q", file.File, file.Uncovered)
+		}
+	}
+}
+
+// took is what differs between two runs.
+var took = regexp.MustCompile(`\d+(\.\d+)?(ms|µs|s|m\d+s)\n`)
+
+// TestContractTestFails: a failing test says which action, where, what was
+// expected and what came, and whether all checks were met.
+func TestContractTestFails(t *testing.T) {
+	t.Parallel()
+	dir := contractDir(t, func(tests string) string {
+		return strings.NewReplacer("1 of 4 expected", "2 of 4 expected", `"limit_exceeded:amount", ok: true`, `"limit_exceeded:amount", ok: false`).Replace(tests)
+	})
+	code, stdout, stderr := command(t, "contracts", "test", dir)
+	want := `FAIL  DIR/refund_workflow_test.yaml:5: refunded, noted and told, but the order was not cancelled
+      action act_refund (line 13): checks: limit_exceeded:amount: ok
+        - expected  false
+        + got       true
+FAIL  DIR/refund_workflow_test.yaml:88: requested just now, only the refund is there
+      action act_1 (line 92): headline
+        - expected  PENDING — 2 of 4 expected effects observed so far; window closes 2026-09-28T10:57:00Z
+        + got       PENDING — 1 of 4 expected effects observed so far; window closes 2026-09-28T10:57:00Z
+FAIL  DIR/refund_workflow_test.yaml  14 tests  TOOK
+`
+	got := took.ReplaceAllString(strings.ReplaceAll(stdout, dir, "DIR"), "TOOK\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stdout (-want +got):\n%s", diff)
+	}
+	if code != exitNo || stderr != "countersign: 1 test file of 1 failed\n" {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestContractTestSelects(t *testing.T) {
+	t.Parallel()
+	dir := contractDir(t, func(tests string) string { return tests })
+	code, stdout, _ := command(t, "contracts", "test", "--run", "limit$", dir)
+	want := "ok    DIR/refund_workflow_test.yaml  1 test  TOOK\n"
+	if got := took.ReplaceAllString(strings.ReplaceAll(stdout, dir, "DIR"), "TOOK\n"); code != exitDone || got != want {
+		t.Errorf("exit code %d, stdout %q, want %q", code, got, want)
+	}
+	badInput{
+		args: []string{"contracts", "test", "--run", "nothing is called so", dir}, code: exitUsage,
+		stdout: "ok    " + dir + "/refund_workflow_test.yaml  0 tests  TOOK\n",
+		stderr: "countersign: no test matches --run nothing is called so\n",
+	}.checkTook(t)
+	badInput{
+		args: []string{"contracts", "test", "--run", "(", dir}, code: exitUsage,
+		stderr: "countersign: --run: error parsing regexp: missing closing ): `(`\n",
+	}.check(t)
+}
+
+// checkTook is check without the time that something took.
+func (b badInput) checkTook(t *testing.T) {
+	t.Helper()
+	code, stdout, stderr := command(t, b.args...)
+	if code != b.code {
+		t.Errorf("exit code %d, want %d", code, b.code)
+	}
+	if diff := cmp.Diff(b.stdout+b.stderr, took.ReplaceAllString(stdout, "TOOK\n")+stderr); diff != "" {
+		t.Errorf("stdout and stderr (-want +got):\n%s", diff)
+	}
+}
+
+// contractDir holds refund_workflow and its tests, changed.
+func contractDir(t *testing.T, change func(tests string) string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"refund_workflow.yaml", "refund_workflow_test.yaml"} {
+		text, err := os.ReadFile(filepath.Join("../../contracts", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := string(text)
+		if isTestFile(name) {
+			content = change(content)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestContractsDiff replays what a store recorded under a stricter edit.
+func TestContractsDiff(t *testing.T) {
+	t.Parallel()
+	store := migrated(t)
+	if code, _, stderr := command(t, "contracts", "publish", "--store", store, "../../contracts"); code != exitDone {
+		t.Fatal(stderr)
+	}
+	for name, amount := range map[string]string{"act_small": "90", "act_large": "180"} {
+		body := strings.NewReplacer("act_demo_refund_001", name, "order_10231", "order_"+name).Replace(verifyBody(amount, eligible, refund, noted, notified, cancelled))
+		if code, _, stderr := command(t, "actions", "verify", "--store", store, "--file", writeFile(t, "body.json", body)); code != exitDone {
+			t.Fatal(stderr)
+		}
+	}
+	text, err := os.ReadFile("../../contracts/refund_workflow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stricter := writeFile(t, "stricter.yaml", strings.Replace(string(text), "param_max: {param: amount, max: 250}", "param_max: {param: amount, max: 100}", 1))
+	badInput{
+		args: []string{"contracts", "diff", "../../contracts/refund_workflow.yaml", stricter, "--store", store, "--since", "9999d"}, code: exitDone,
+		stdout: "act_large  PASS -> FAIL  FAIL — limit exceeded: amount at most 100 (was 180)\n" +
+			"2 actions replayed, 1 verdict would change: 1 PASS -> FAIL\n",
+	}.check(t)
+	code, stdout, _ := command(t, "contracts", "diff", "../../contracts/refund_workflow.yaml", stricter, "--store", store, "--since", "9999d", "-o", "json")
+	var got struct {
+		Replayed int
+		Changes  map[string]int
+		Changed  []changedAction
+	}
+	decode(t, stdout, &got)
+	if code != exitDone || got.Replayed != 2 || got.Changes["PASS -> FAIL"] != 1 || len(got.Changed) != 1 || got.Changed[0].New.PolicyReasons[0] != "limit_exceeded:amount" {
+		t.Errorf("exit code %d, got %+v", code, got)
+	}
+	// Nothing of this was stored.
+	if code, stdout, _ := command(t, "log", "verify", "--store", store, "-o", "json"); code != exitDone || !strings.Contains(stdout, `"verified": 4`) {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+}
+
+// TestRulesTry shows what the collector's example makes of a sample.
+func TestRulesTry(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := command(t, "rules", "try", "--input", "../../examples/telemetry/vercel-ai-v6.json", "--config", "../../examples/collector.yaml", "-o", "json")
+	if code != exitDone || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	var got []struct {
+		SpanID, Dialect, Tool string
+		Rules                 []struct {
+			ContractID string `json:"contract_id"`
+			Action     *struct {
+				SubjectID string `json:"subject_id"`
+			}
+		}
+	}
+	decode(t, stdout, &got)
+	if len(got) != 2 || len(got[0].Rules) != 1 || got[0].Rules[0].Action == nil || got[0].Rules[0].Action.SubjectID != "A-1001" || len(got[1].Rules) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	badInput{
+		args: []string{"rules", "try", "--input", "../../examples/verify.json"}, code: exitUsage,
+		stderr: "countersign: ../../examples/verify.json: the input is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top\n",
+	}.check(t)
+}
+
+// TestPrintable: text from outside cannot move the cursor or hide what follows.
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plain — text":    "plain — text",
+		"\x1b[2Jcleared":  `\u001b[2Jcleared`,
+		"line\nfeed":      `line\u000afeed`,
+		"turned\u202eend": `turned\u202eend`,
+		"\u009bcsi":       `\u009bcsi`,
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("printable(%q) is %q, want %q", text, got, want)
+		}
+	}
+}
