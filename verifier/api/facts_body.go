@@ -61,10 +61,6 @@ type batch struct {
 	rejected   []Rejected
 }
 
-func (b *batch) empty() bool {
-	return len(b.facts) == 0 && len(b.links) == 0 && len(b.watermarks) == 0
-}
-
 // evidence reads facts, links and watermarks. A bad one never sinks the good
 // ones beside it: it is rejected with its place.
 func (o object) evidence(mayPush func(source string) error) batch {

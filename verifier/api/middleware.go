@@ -194,7 +194,7 @@ func (h *handler) recover(next http.Handler) http.Handler {
 			if cause == nil {
 				return
 			}
-			if cause == http.ErrAbortHandler {
+			if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(cause)
 			}
 			h.Logger.ErrorContext(r.Context(), "handler failed", "path", r.URL.Path, "request_id", requestID(r.Context()), "cause", cause, "stack", string(debug.Stack()))

@@ -72,15 +72,11 @@ func openStore(ctx context.Context, c Config) (ledger.Ledger, error) {
 	} else {
 		err = store.CheckSchema(ctx)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return store, nil
-	case errors.Is(err, ledger.ErrReadOnly):
-		err = fmt.Errorf("%w; make its file and folder writable for this user", err)
-	case errors.Is(err, ledger.ErrNotMigrated):
+	}
+	if errors.Is(err, ledger.ErrNotMigrated) {
 		err = fmt.Errorf("%w; run countersign migrate, or set migrate: true", err)
-	case errors.Is(err, ledger.ErrUnavailable):
-		err = fmt.Errorf("%w; another program may hold it locked", err)
 	}
 	return nil, errors.Join(fmt.Errorf("the store %s cannot be used: %w", redact(c.Store), err), store.Close())
 }
