@@ -99,9 +99,9 @@ func (c *Config) checkStore() error {
 	scheme, rest, found := strings.Cut(text, ":")
 	switch {
 	case text == "":
-		return errors.New("store: it is empty; write sqlite:PATH or postgres://...")
+		return errors.New("store: it is empty; write sqlite:PATH or postgres://HOST/DATABASE")
 	case !found:
-		return errors.New("store: it has no scheme; write sqlite:PATH or postgres://...")
+		return errors.New("store: it has no scheme; write sqlite:PATH or postgres://HOST/DATABASE")
 	}
 	switch scheme {
 	case "memory":
@@ -117,7 +117,7 @@ func (c *Config) checkStore() error {
 		}
 		return nil
 	}
-	return fmt.Errorf("store: %.20q is no kind of store; write sqlite:PATH or postgres://...", scheme)
+	return fmt.Errorf("store: %.20q is no kind of store; write sqlite:PATH or postgres://HOST/DATABASE", scheme)
 }
 
 func (c *Config) checkRole() []error {

@@ -72,9 +72,9 @@ func TestConfigReads(t *testing.T) {
 func TestConfigErrorsNameTheirPlace(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"nothing":    "store: it is empty; write sqlite:PATH or postgres://...",
-		"no_scheme":  "store: it has no scheme; write sqlite:PATH or postgres://...",
-		"bad_scheme": `store: "mysql" is no kind of store; write sqlite:PATH or postgres://...`,
+		"nothing":    "store: it is empty; write sqlite:PATH or postgres://HOST/DATABASE",
+		"no_scheme":  "store: it has no scheme; write sqlite:PATH or postgres://HOST/DATABASE",
+		"bad_scheme": `store: "mysql" is no kind of store; write sqlite:PATH or postgres://HOST/DATABASE`,
 		"no_file":    "store: sqlite: names no file; write sqlite:PATH",
 		"bad_url":    "store: it is no URL; write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of the password percent-encoded",
 		"bad_evidence": `sources: list the sources that this exporter may write facts of
