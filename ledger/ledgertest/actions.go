@@ -189,6 +189,23 @@ func exerciseActions(t *testing.T, open opener) {
 		wantSame(t, "compensates", b.action("c").Action.Compensates, "b")
 	})
 
+	t.Run("D18_ChainsEndAtTheTenant", func(t *testing.T) {
+		b := setup(t, open)
+		compensating := func(id, of string) engine.Action {
+			a := act(id, "order_1")
+			a.Compensates = of
+			return a
+		}
+		b.recordFor(other, noon, false, compensating("b", "a"), compensating("y", "z"))
+		b.recordFor(acme, noon, false, compensating("x", "y"))
+		b.recordFor(acme, noon, false, compensating("a", "b"), compensating("z", "x"))
+		b.view(func(tx ledger.Tx) error {
+			leads, err := tx.CompensationChains(t.Context(), acme, []string{"z", "b", "nobody"})
+			wantSame(t, "chains", leads, map[string]string{"z": "x", "x": "y"})
+			return err
+		})
+	})
+
 	t.Run("TenantsNeverMeet", func(t *testing.T) {
 		b := setup(t, open)
 		mine, theirs := act("a", "order_1"), act("a", "order_2")
