@@ -34,6 +34,8 @@ type Store struct {
 	database *sql.DB
 	writer   *pool
 	readers  *pool
+	// anchor keeps a store in memory alive while no other connection is open; nil for a file.
+	anchor   *connection
 	compiled *lru.Cache[string, *sqleval.Statement]
 	wakes    *wakes
 	retries  int
@@ -96,6 +98,11 @@ func open(ctx context.Context, path, location string, options []Option) (ledger.
 	s.writer = newPool(1, func(ctx context.Context) (*connection, error) { return s.connect(ctx) })
 	s.readers = newPool(readers, func(ctx context.Context) (*connection, error) { return s.connect(ctx, "PRAGMA query_only = 1") })
 	s.wakes = newWakes(s)
+	if path == memoryPath {
+		if s.anchor, err = s.connect(ctx); err != nil {
+			return nil, errors.Join(s.fail("open", err), s.Close())
+		}
+	}
 	if err := s.probe(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -143,5 +150,8 @@ func (s *Store) Capabilities() ledger.Capabilities {
 func (s *Store) Close() error {
 	s.wakes.close()
 	err := errors.Join(s.readers.close(), s.writer.close())
+	if s.anchor != nil {
+		err = errors.Join(err, s.anchor.close())
+	}
 	return s.fail("close", errors.Join(err, s.database.Close()))
 }
