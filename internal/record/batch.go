@@ -14,6 +14,7 @@ import (
 type Batch struct {
 	Actions  []Action
 	Facts    []Fact
+	Links    []Link
 	Contexts []Context
 	// Rejected are items that do not read; those beside them are not concerned.
 	Rejected []Rejected
@@ -21,7 +22,7 @@ type Batch struct {
 
 // Rejected is one item that does not read.
 type Rejected struct {
-	// Key is the attribute: ActionsKey, FactsKey or ContextKey.
+	// Key is the attribute: ActionsKey, FactsKey, LinksKey or ContextKey.
 	Key string
 	// Where is the span or log record, and the place in the attribute: "span 5fb3...: countersign.actions[1]".
 	Where string
@@ -33,7 +34,7 @@ func (r Rejected) Error() string { return fmt.Sprintf("%s: %v", r.Where, r.Err) 
 
 // Empty says that the batch carries nothing at all.
 func (b *Batch) Empty() bool {
-	return len(b.Actions) == 0 && len(b.Facts) == 0 && len(b.Contexts) == 0 && len(b.Rejected) == 0
+	return len(b.Actions) == 0 && len(b.Facts) == 0 && len(b.Links) == 0 && len(b.Contexts) == 0 && len(b.Rejected) == 0
 }
 
 // FromTraces reads what spans carry. It changes nothing.
@@ -112,6 +113,14 @@ func (b *Batch) read(place func() string, key string, value pcommon.Value) {
 			f, err := readFact(m)
 			if err == nil {
 				b.Facts = append(b.Facts, f)
+			}
+			return err
+		})
+	case LinksKey:
+		b.each(place, key, value, func(m pcommon.Map) error {
+			l, err := readLink(m)
+			if err == nil {
+				b.Links = append(b.Links, l)
 			}
 			return err
 		})

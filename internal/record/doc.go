@@ -9,6 +9,7 @@
 //
 //	countersign.actions       slice of maps, one per recorded action
 //	countersign.facts         slice of maps, one per fact
+//	countersign.links         slice of maps, one per link between subjects (decision D7)
 //	countersign.context       map: who acts in this span (decision D31)
 //	countersign.record.error  string: why nothing, or less, was recorded (decision D14)
 //
@@ -23,6 +24,9 @@
 // A map of countersign.facts holds tenant, raw_ref, source, fact_type,
 // subject_id, subject_kind, occurred_at (RFC 3339), attributes (JSON text),
 // connection and trust (self_reported, shared or independent).
+//
+// A map of countersign.links holds tenant, source, connection, trust,
+// subject_id and linked_subject_id.
 //
 // countersign.context holds tenant, agent and session; ids and interval are
 // those of the span itself.

@@ -13,6 +13,7 @@ const Prefix = "countersign."
 const (
 	ActionsKey = Prefix + "actions"
 	FactsKey   = Prefix + "facts"
+	LinksKey   = Prefix + "links"
 	ContextKey = Prefix + "context"
 	ErrorKey   = Prefix + "record.error"
 )
@@ -41,6 +42,7 @@ const (
 	reportedOutcomeField = "reported_outcome"
 	rawRefField          = "raw_ref"
 	sourceField          = "source"
+	linkedSubjectIDField = "linked_subject_id"
 	factTypeField        = "fact_type"
 	occurredAtField      = "occurred_at"
 	attributesField      = "attributes"
