@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/collector/pipeline"
+	signal "go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
@@ -108,7 +108,7 @@ func TestConsumeContract(t *testing.T) {
 			t.Parallel()
 			r := new(running)
 			receivertest.CheckConsumeContract(receivertest.CheckConsumeContractParams{
-				T: t, Factory: r.factory(), Signal: pipeline.SignalTraces, Config: testConfig(),
+				T: t, Factory: r.factory(), Signal: signal.SignalTraces, Config: testConfig(),
 				Generator: &agent{running: r, t: t, send: test.send}, GenerateCount: 100,
 			})
 		})

@@ -294,8 +294,8 @@ func TestDrainer_Flows(t *testing.T) {
 func TestDrainer_KeepsWhileThePipelineIsDown(t *testing.T) {
 	t.Parallel()
 	sink := new(consumertest.TracesSink)
-	receiver, base := start(t, testConfig(), sink)
-	receiver.next = consumertest.NewErr(errors.New("down"))
+	next := newSwitched(consumertest.NewErr(errors.New("down")))
+	_, base := start(t, testConfig(), next)
 	s := newSender(t, base)
 	d := against(s, s.chain("a", 3))
 	if d.drain() {
@@ -304,7 +304,7 @@ func TestDrainer_KeepsWhileThePipelineIsDown(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2, 3}, d.left()); diff != "" {
 		t.Error(diff)
 	}
-	receiver.next = sink
+	next.to(sink)
 	if !d.drain() || len(d.pending) > 0 {
 		t.Error("the drainer is not through")
 	}

@@ -15,6 +15,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/countersign-otel/countersign/receiver/verifiedactionsreceiver/internal/aevs"
@@ -282,4 +284,23 @@ func stop(t testing.TB, s *server) {
 	if err := s.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
+}
+
+// switched is a pipeline that is another one from some time on.
+type switched struct{ next atomic.Value }
+
+type pipeline struct{ consumer.Traces }
+
+func newSwitched(next consumer.Traces) *switched {
+	s := new(switched)
+	s.to(next)
+	return s
+}
+
+func (s *switched) to(next consumer.Traces) { s.next.Store(pipeline{next}) }
+
+func (*switched) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (s *switched) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	return s.next.Load().(pipeline).ConsumeTraces(ctx, td)
 }

@@ -82,7 +82,7 @@ func receiptSpan(span ptrace.Span, keyID string, it *item) {
 	a.EnsureCapacity(maxAttributes)
 	a.PutStr("gen_ai.operation.name", "execute_tool")
 	a.PutStr("gen_ai.tool.name", r.ToolName)
-	a.PutStr("gen_ai.conversation.id", r.SessionID)
+	putText(a, "gen_ai.conversation.id", r.SessionID)
 	a.PutStr("gen_ai.agent.id", r.AgentID)
 	a.PutStr("gen_ai.agent.name", it.agent)
 	a.PutStr(verifiedactions.ReferenceKey, r.ReferenceID)

@@ -3,9 +3,11 @@ package verifiedactionsreceiver
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -29,12 +31,24 @@ func point(n int64, pairs ...string) metricdata.DataPoint[int64] {
 	return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attributes...)}
 }
 
-// full is a storage without room.
-type full struct{ storage.Client }
+// filling is a storage extension that has no room from some time on.
+type filling struct {
+	storage.Client
+	full atomic.Bool
+}
 
-func (f full) Batch(ctx context.Context, operations ...*storage.Operation) error {
+var _ storage.Extension = (*filling)(nil)
+
+func (*filling) Start(context.Context, component.Host) error { return nil }
+func (*filling) Shutdown(context.Context) error              { return nil }
+
+func (f *filling) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return f, nil
+}
+
+func (f *filling) Batch(ctx context.Context, operations ...*storage.Operation) error {
 	for _, op := range operations {
-		if op.Type == storage.Set {
+		if op.Type == storage.Set && f.full.Load() {
 			return storage.ErrStorageFull
 		}
 	}
@@ -53,12 +67,15 @@ func TestTelemetry(t *testing.T) {
 	settings.TelemetrySettings = reader.NewTelemetrySettings()
 	core, logs := observer.New(zap.DebugLevel)
 	settings.Logger = zap.New(core)
-	s, err := newServer(settings, testConfig(), consumertest.NewNop())
+	disk, id := &filling{Client: history.NewMemory()}, component.MustNewID("disk")
+	config, next := testConfig(), newSwitched(consumertest.NewNop())
+	config.Storage = &id
+	s, err := newServer(settings, config, next)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.now = func() time.Time { return testNow }
-	if err := s.Start(context.Background(), componenttest.NewNopHost()); err != nil {
+	if err := s.Start(context.Background(), host{id: disk}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(t, s) })
@@ -71,10 +88,10 @@ func TestTelemetry(t *testing.T) {
 	a.post(receiptPath, nil, nil)
 	a.post(actionsPath, []byte(bareActions), bearer(testToken))
 	a.post(actionsPath, []byte(`{"actions":[`+badAction+`]}`), bearer(testToken))
-	s.next = consumertest.NewErr(errors.New("down"))
+	next.to(consumertest.NewErr(errors.New("down")))
 	a.single(a.chain("b", 1)[0])
-	s.next = consumertest.NewNop()
-	s.history = history.New(full{history.NewMemory()}, 10, false)
+	next.to(consumertest.NewNop())
+	disk.full.Store(true)
 	a.single(a.chain("c", 1)[0])
 
 	metadatatest.AssertEqualReceiverVerifiedActionsReceipts(t, reader, []metricdata.DataPoint[int64]{

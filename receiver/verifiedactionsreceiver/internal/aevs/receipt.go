@@ -27,7 +27,10 @@ var ErrReceipt = errors.New("invalid receipt")
 // Receipt is what an agent's SDK says of one tool call. Empty texts were not
 // sent.
 type Receipt struct {
-	ReferenceID, SessionID, AgentID string
+	ReferenceID string
+	// SessionID is empty in receipts of SDKs that had no sessions yet.
+	SessionID string
+	AgentID   string
 	// Seq counts the receipts of a session from 1.
 	Seq uint64
 	// PrevHash is the hash of the receipt before, or the session's anchor; lower-case hex.
@@ -105,7 +108,7 @@ type fields struct {
 func (f *fields) receipt() *Receipt {
 	r := &Receipt{
 		ReferenceID:      f.id("reference_id"),
-		SessionID:        f.id("session_id"),
+		SessionID:        f.optionalID("session_id"),
 		AgentID:          f.id("agent_id"),
 		Seq:              f.seq(),
 		PrevHash:         f.hash("prev_hash", true),
@@ -182,6 +185,14 @@ func (f *fields) id(name string) string {
 		return ""
 	}
 	return text
+}
+
+// optionalID reads what identifies where it was sent.
+func (f *fields) optionalID(name string) string {
+	if f.raw(name) == nil {
+		return ""
+	}
+	return f.id(name)
 }
 
 // free reads a text that nothing depends on; what is too long of it is cut.

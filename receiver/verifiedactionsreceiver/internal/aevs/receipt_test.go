@@ -50,7 +50,7 @@ func TestReceipt_Refused(t *testing.T) {
 		want   string
 	}{
 		{"no reference id", object{"reference_id": absent}, "/reference_id is missing"},
-		{"null session", object{"session_id": nil}, "/session_id is missing"},
+		{"session as number", object{"session_id": 1}, "/session_id is no string"},
 		{"number as tool", object{"tool_name": 3}, "/tool_name is no string"},
 		{"empty id", object{"reference_id": ""}, "invalid id: /reference_id is empty; 1 to 512 bytes are needed"},
 		{"seq 0", object{"seq": 0}, "/seq is no whole number from 1 up"},
@@ -114,6 +114,16 @@ func TestD33_NotCaptured(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestReceipt_WithoutSession: SDKs of before there were sessions left some in their buffers.
+func TestReceipt_WithoutSession(t *testing.T) {
+	t.Parallel()
+	for _, session := range []any{absent, nil} {
+		if r, err := parseReceipt(changed(t, object{"session_id": session}), false); err != nil || r.SessionID != "" {
+			t.Errorf("session %q, %v", r.SessionID, err)
+		}
 	}
 }
 

@@ -24,19 +24,26 @@ func (tx *transaction) add(e Entry) (Standing, error) {
 	if err := tx.set(key, e); err != nil {
 		return Standing{}, err
 	}
-	if !taken {
-		if err := tx.set(link, key); err != nil {
-			return Standing{}, err
-		}
-		if err := tx.settleBehind(&e); err != nil {
+	if !taken && e.SessionID != "" {
+		if err := tx.link(&e, link, key); err != nil {
 			return Standing{}, err
 		}
 	}
 	return Standing{Status: e.Status}, tx.enqueue(&e, key, link)
 }
 
+func (tx *transaction) link(e *Entry, link, key string) error {
+	if err := tx.set(link, key); err != nil {
+		return err
+	}
+	return tx.settleBehind(e)
+}
+
 func (tx *transaction) status(e *Entry, taken bool) (Status, error) {
-	if taken {
+	switch {
+	case e.SessionID == "": // nothing says which chain it is of
+		return Unverified, nil
+	case taken:
 		return Mismatch, nil
 	}
 	if e.Seq == 1 {

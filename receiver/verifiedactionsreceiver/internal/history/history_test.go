@@ -96,6 +96,8 @@ func TestChain_Status(t *testing.T) {
 			[]string{"anchor", "gap", "linked", "linked", "linked"}, []string{"anchor", "linked", "mismatch", "broken", "broken"}},
 		{"two with one number", false, []Entry{link("s", 1), link("s", 2), fork, link("s", 3)},
 			[]string{"anchor", "linked", "mismatch", "linked"}, []string{"anchor", "linked", "linked"}},
+		{"without a session", true, []Entry{link("", 1), astray(link("", 2))},
+			[]string{"unverified", "unverified"}, nil},
 		{"the same again", false, []Entry{link("s", 1), link("s", 1)},
 			[]string{"anchor", "again anchor"}, []string{"anchor"}},
 		{"another under the same id", false, []Entry{link("s", 1), link("s", 2), changed},
