@@ -191,6 +191,55 @@ func exerciseReading(t *testing.T, open opener) {
 		wantSame(t, "limited", orphans(ledger.OrphanFilter{Limit: 1}), []string{"any source"})
 	})
 
+	t.Run("TenantsNeverMeet", func(t *testing.T) {
+		b := setup(t, open)
+		theirs := full(t)
+		theirs.Compensates = "mine"
+		b.recordFor(other, noon, true, theirs)
+		id := engine.ClaimID(other, theirs.ActionID)
+		run := runOf(nil, id, ledger.Pending, engine.Verified, engine.Verified, noon)
+		run.Events = []string{"action.pending"}
+		later := noon.Add(engine.Week)
+		b.update(func(tx ledger.Tx) error {
+			ctx := t.Context()
+			due, err := tx.LeaseDue(ctx, other, leaseOf(owner, noon), 10)
+			if err != nil {
+				return err
+			}
+			_, storeErr := tx.StoreRuns(ctx, other, []ledger.Run{run})
+			due, err = tx.LeaseActions(ctx, other, leaseOf(owner, later), []string{due[0].ClaimID})
+			return errors.Join(storeErr, err,
+				tx.Park(ctx, other, owner, []ledger.Parked{{Due: due[0], Error: "x"}}, noon),
+				tx.SetConnection(ctx, other, ledger.ConnectionSetting{Source: "crm", Watermark: &later}, noon),
+				tx.CreateKey(ctx, ledger.Key{Tenant: other, ID: "k", Role: ledger.RoleViewer, CreatedAt: noon}))
+		})
+		b.record(act("mine", "order_1"))
+		for name, filter := range map[string]ledger.ActionFilter{
+			"all": {}, "subject": {SubjectID: "order_1"}, "trace": {TraceID: theirs.TraceID}, "pass": {Verdict: "PASS"}, "compensated": {Verdict: "COMPENSATED"},
+		} {
+			want := map[string][]string{"all": {"mine"}, "subject": {"mine"}}[name]
+			wantSame(t, name, actionIDs(b.list(filter).Actions), want)
+			wantSame(t, name+" summary", b.summary(filter), ledger.Summary{Total: len(want), Unverified: len(want)})
+		}
+		wantSame(t, "by reference", len(b.actions(theirs.ActionID, id)), 0)
+		wantSame(t, "parked", len(b.parkedActions()), 0)
+		wantSame(t, "connections", len(b.connections()), 0)
+		b.view(func(tx ledger.Tx) error {
+			ctx := t.Context()
+			runs, runsErr := tx.Runs(ctx, acme, id)
+			latest, latestErr := tx.LatestRuns(ctx, acme, []string{id})
+			compensations, compensationsErr := tx.Compensations(ctx, acme, []string{"mine"})
+			keys, keysErr := tx.ListKeys(ctx, acme)
+			chain, chainErr := tx.ReadChain(ctx, acme, 0, 10)
+			wantSame(t, "foreign rows", []int{len(runs), len(latest), len(compensations), len(keys), len(chain)}, []int{0, 0, 0, 0, 0})
+			return errors.Join(runsErr, latestErr, compensationsErr, keysErr, chainErr)
+		})
+		// A watermark that somebody else declared is not what mine moves from.
+		b.settle(engine.ClaimID(acme, "mine"), ledger.Pending, engine.NotVerified, noon)
+		closes := noon.Add(15 * engine.Minute)
+		wantSame(t, "woken", b.ingestBatch(acme, noon, ledger.FactBatch{Watermarks: map[string]engine.Instant{"crm": closes}}).Woken, 1)
+	})
+
 	t.Run("Tenants", func(t *testing.T) {
 		b := setup(t, open)
 		b.recordFor("zeta", noon, false, act("a", "order_1"))
