@@ -12,6 +12,9 @@ import (
 // ErrBusy: another verifier holds the action and did not finish in time.
 var ErrBusy = errors.New("action is being verified elsewhere")
 
+// ErrParked: the action could not be verified and waits for somebody to look at it.
+var ErrParked = errors.New("action is parked")
+
 // Verify evaluates recorded actions now and stores the runs, whether or not
 // they are due. Runs stand in the order of claimIDs. An action that another
 // verifier holds is waited for until ctx ends, then ErrBusy.
@@ -90,7 +93,7 @@ func (v *Verifier) checkParked(ctx context.Context, tenant string, due []ledger.
 		}
 		for _, a := range actions {
 			if a.ParkedError != "" {
-				return fmt.Errorf("action %q is parked: %s", a.Action.ActionID, a.ParkedError)
+				return fmt.Errorf("%w: %q: %s", ErrParked, a.Action.ActionID, a.ParkedError)
 			}
 		}
 		return nil
