@@ -96,7 +96,7 @@ func exerciseTransactions(t *testing.T, open opener) {
 			after, err = tx.Connections(t.Context(), acme)
 			if blocked {
 				stop()
-				<-done
+				_ = <-done // stopped, or committed after what was read above
 			}
 			return err
 		})

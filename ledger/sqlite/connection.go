@@ -29,11 +29,11 @@ func (s *Store) connect(ctx context.Context, first ...string) (*connection, erro
 	if err != nil {
 		return nil, err
 	}
-	prepared, err := lru.NewWithEvict(preparedStatements, func(_ string, statement *sql.Stmt) { _ = statement.Close() })
+	statements, err := lru.NewWithEvict(preparedStatements, func(_ string, statement *sql.Stmt) { _ = statement.Close() })
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{raw: raw, prepared: prepared}
+	c := &connection{raw: raw, prepared: statements}
 	for _, text := range first {
 		if err := c.control(ctx, text); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -48,7 +48,14 @@ func (c *connection) control(ctx context.Context, text string) error {
 	return err
 }
 
-func (c *connection) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+// prepared is a statement that its connection keeps: whoever uses it does not close it.
+type prepared interface {
+	ExecContext(ctx context.Context, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, args ...any) *sql.Row
+}
+
+func (c *connection) prepare(ctx context.Context, text string) (prepared, error) {
 	if statement, ok := c.prepared.Get(text); ok {
 		return statement, nil
 	}

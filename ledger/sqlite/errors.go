@@ -22,7 +22,7 @@ func classify(path, doing string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	sentinel, remedy := reason(err)
+	remedy, sentinel := reason(err)
 	if remedy == "" {
 		return fmt.Errorf("%w: %s: %s: %w", sentinel, path, doing, err)
 	}
@@ -31,24 +31,24 @@ func classify(path, doing string, err error) error {
 
 // reason sorts by SQLite's primary result code. What no rule names is
 // unavailable: nothing was stored, and nothing is lost by trying again.
-func reason(err error) (sentinel error, remedy string) {
+func reason(err error) (remedy string, sentinel error) {
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return ledger.ErrUnavailable, "another program holds the file's lock; let it finish, or stop it"
+		return "another program holds the file's lock; let it finish, or stop it", ledger.ErrUnavailable
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return ledger.ErrReadOnly, "let this user write the file and its folder, or choose another path"
+		return "let this user write the file and its folder, or choose another path", ledger.ErrReadOnly
 	case sqlite3.SQLITE_CANTOPEN:
-		return ledger.ErrUnavailable, "the file or its -wal and -shm files beside it cannot be opened; check the path and that this user may write the folder"
+		return "the file or its -wal and -shm files beside it cannot be opened; check the path and that this user may write the folder", ledger.ErrUnavailable
 	case sqlite3.SQLITE_FULL:
-		return ledger.ErrUnavailable, "the disk is full; make room, nothing that was acknowledged is lost"
+		return "the disk is full; make room, nothing that was acknowledged is lost", ledger.ErrUnavailable
 	case sqlite3.SQLITE_IOERR:
-		return ledger.ErrUnavailable, "the disk failed to read or write; check its space and its health"
+		return "the disk failed to read or write; check its space and its health", ledger.ErrUnavailable
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return ledger.ErrUnavailable, "the file is no SQLite database, or damaged; choose another path, or restore a copy"
+		return "the file is no SQLite database, or damaged; choose another path, or restore a copy", ledger.ErrUnavailable
 	case sqlite3.SQLITE_CONSTRAINT:
-		return ledger.ErrImmutable, ""
+		return "", ledger.ErrImmutable
 	}
-	return ledger.ErrUnavailable, ""
+	return "", ledger.ErrUnavailable
 }
 
 // code is SQLite's primary result code; 0 for an error that is not SQLite's.

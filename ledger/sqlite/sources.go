@@ -31,7 +31,9 @@ func (t *tx) meetConnections(ctx context.Context, tenant string, facts ledger.Fa
 		delivered[facts.Facts[i].Source] = true
 	}
 	for source := range facts.Watermarks {
-		delivered[source] = delivered[source]
+		if !delivered[source] {
+			delivered[source] = false // met, without a fact
+		}
 	}
 	if len(delivered) == 0 {
 		return nil, nil

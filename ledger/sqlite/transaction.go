@@ -134,11 +134,11 @@ var _ ledger.Tx = (*tx)(nil)
 
 // execute runs a statement that returns nothing and reports how many rows it touched.
 func (t *tx) execute(ctx context.Context, s statements.Statement, args ...any) (int64, error) {
-	prepared, err := t.connection.prepare(ctx, s.Text)
+	statement, err := t.connection.prepare(ctx, s.Text)
 	if err != nil {
 		return 0, t.store.fail(s.Name, err)
 	}
-	result, err := prepared.ExecContext(ctx, args...)
+	result, err := statement.ExecContext(ctx, args...)
 	if err != nil {
 		return 0, t.store.fail(s.Name, err)
 	}
@@ -148,11 +148,11 @@ func (t *tx) execute(ctx context.Context, s statements.Statement, args ...any) (
 
 // collect runs a statement and reads its rows.
 func collect[T any](ctx context.Context, t *tx, s statements.Statement, read func(scan) (T, error), args ...any) ([]T, error) {
-	prepared, err := t.connection.prepare(ctx, s.Text)
+	statement, err := t.connection.prepare(ctx, s.Text)
 	if err != nil {
 		return nil, t.store.fail(s.Name, err)
 	}
-	rows, err := prepared.QueryContext(ctx, args...)
+	rows, err := statement.QueryContext(ctx, args...)
 	if err != nil {
 		return nil, t.store.fail(s.Name, err)
 	}
