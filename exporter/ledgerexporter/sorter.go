@@ -13,6 +13,7 @@ const (
 	kindAction  kind = "action"
 	kindFact    kind = "fact"
 	kindContext kind = "trace_context"
+	kindLink    kind = "link"
 )
 
 // item is one thing to write; kind says which field holds it.
@@ -22,10 +23,11 @@ type item struct {
 	action  ledger.RecordRequest
 	context ledger.TraceContext
 	fact    engine.Fact
+	link    engine.Link
 	path    path
 }
 
-// path is how a fact came.
+// path is how a fact or a link came.
 type path struct {
 	connection string
 	trust      engine.Trust
@@ -58,7 +60,7 @@ func newSorter(config *Config) sorter {
 }
 
 func (s *sorter) sort(batch *record.Batch, t *tally) []item {
-	items := make([]item, 0, len(batch.Actions)+len(batch.Facts)+len(batch.Contexts))
+	items := make([]item, 0, len(batch.Actions)+len(batch.Facts)+len(batch.Links)+len(batch.Contexts))
 	for i := range batch.Actions {
 		a := &batch.Actions[i]
 		if tenant, ok := s.may(kindAction, a.Tenant, s.role == Recorder, t); ok {
@@ -81,6 +83,11 @@ func (s *sorter) sort(batch *record.Batch, t *tally) []item {
 			items = append(items, made)
 		}
 	}
+	for i := range batch.Links {
+		if made, ok := s.link(&batch.Links[i], t); ok {
+			items = append(items, made)
+		}
+	}
 	for _, rejected := range batch.Rejected {
 		t.reject(kindOf(rejected.Key), reasonUnreadable)
 	}
@@ -91,6 +98,8 @@ func kindOf(key string) kind {
 	switch key {
 	case record.FactsKey:
 		return kindFact
+	case record.LinksKey:
+		return kindLink
 	case record.ContextKey:
 		return kindContext
 	}
@@ -109,22 +118,38 @@ func (s *sorter) fact(f *record.Fact, t *tally) (item, bool) {
 		t.reject(kindFact, reasonSource)
 		return item{}, false
 	}
-	came := path{connection: f.Connection, trust: s.trustOf(f)}
-	if came.connection == "" {
-		came.connection = s.connection
-	}
-	return item{kind: kindFact, tenant: tenant, fact: f.Fact, path: came}, true
+	return item{kind: kindFact, tenant: tenant, fact: f.Fact, path: s.path(f.Connection, f.Trust)}, true
 }
 
-// trustOf is what the path has earned, at most what this exporter may give (decision D10).
-func (s *sorter) trustOf(f *record.Fact) engine.Trust {
+// link: a link brings the facts of another subject before a verdict, so only a
+// source of this exporter may make one.
+func (s *sorter) link(l *record.Link, t *tally) (item, bool) {
+	tenant, ok := s.may(kindLink, l.Tenant, s.role == Evidence, t)
+	if !ok {
+		return item{}, false
+	}
+	if !s.sources[l.Source] {
+		t.reject(kindLink, reasonSource)
+		return item{}, false
+	}
+	return item{kind: kindLink, tenant: tenant, link: l.Link, path: s.path(l.Connection, l.Trust)}, true
+}
+
+// path is what an item says of how it came, with at most the trust that this
+// exporter may give (decision D10).
+func (s *sorter) path(connection string, trust engine.Trust) path {
+	if connection == "" {
+		connection = s.connection
+	}
 	switch {
 	case s.role == Recorder:
-		return engine.SelfReported
-	case f.Trust == engine.UnknownTrust:
-		return min(engine.Shared, s.trust)
+		trust = engine.SelfReported
+	case trust == engine.UnknownTrust:
+		trust = min(engine.Shared, s.trust)
+	default:
+		trust = min(trust, s.trust)
 	}
-	return min(f.Trust, s.trust)
+	return path{connection, trust}
 }
 
 // may checks role and tenant, and returns whose the item is.

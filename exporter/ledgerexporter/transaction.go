@@ -13,8 +13,14 @@ type share struct {
 	tenant   string
 	actions  []ledger.RecordRequest
 	contexts []ledger.TraceContext
-	facts    map[path][]engine.Fact
-	paths    []path // of facts, in the order met
+	evidence map[path]*evidence
+	paths    []path // of evidence, in the order met
+}
+
+// evidence is what came one way.
+type evidence struct {
+	facts []engine.Fact
+	links []engine.Link
 }
 
 // shares groups items by tenant, both in the order met.
@@ -25,7 +31,7 @@ func shares(items []item) []*share {
 		it := &items[i]
 		s := byTenant[it.tenant]
 		if s == nil {
-			s = &share{tenant: it.tenant, facts: map[path][]engine.Fact{}}
+			s = &share{tenant: it.tenant, evidence: map[path]*evidence{}}
 			byTenant[it.tenant] = s
 			all = append(all, s)
 		}
@@ -41,11 +47,20 @@ func (s *share) take(it *item) {
 	case kindContext:
 		s.contexts = append(s.contexts, it.context)
 	case kindFact:
-		if s.facts[it.path] == nil {
-			s.paths = append(s.paths, it.path)
-		}
-		s.facts[it.path] = append(s.facts[it.path], it.fact)
+		came := s.came(it.path)
+		came.facts = append(came.facts, it.fact)
+	case kindLink:
+		came := s.came(it.path)
+		came.links = append(came.links, it.link)
 	}
+}
+
+func (s *share) came(p path) *evidence {
+	if s.evidence[p] == nil {
+		s.evidence[p] = &evidence{}
+		s.paths = append(s.paths, p)
+	}
+	return s.evidence[p]
 }
 
 // write does everything of a batch with a fixed number of calls for a tenant.
@@ -77,12 +92,12 @@ func (s *share) write(ctx context.Context, tx ledger.Tx, now engine.Instant, t *
 	}
 	for _, p := range s.paths {
 		result, err := ledger.Ingest(ctx, tx, s.tenant, ledger.FactBatch{
-			Facts: s.facts[p], Connection: p.connection, Trust: p.trust,
+			Facts: s.evidence[p].facts, Links: s.evidence[p].links, Connection: p.connection, Trust: p.trust,
 		}, now)
 		if err != nil {
 			return err
 		}
-		t.facts(&result)
+		t.evidence(&result, len(s.evidence[p].links))
 	}
 	return nil
 }
@@ -105,11 +120,15 @@ func (t *tally) action(result *ledger.RecordResult, contract string) {
 	}
 }
 
-func (t *tally) facts(result *ledger.IngestResult) {
+func (t *tally) evidence(result *ledger.IngestResult, links int) {
 	t.take(kindFact, outcomeIngested, result.Ingested.Ingested)
 	t.take(kindFact, outcomeDuplicate, result.Duplicates)
 	t.take(kindFact, outcomeConflicting, result.Conflicting)
 	for range result.RejectedFacts {
 		t.reject(kindFact, reasonInvalid)
+	}
+	t.take(kindLink, outcomeStored, links-len(result.RejectedLinks))
+	for range result.RejectedLinks {
+		t.reject(kindLink, reasonInvalid)
 	}
 }

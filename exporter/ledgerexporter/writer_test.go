@@ -360,6 +360,75 @@ func TestD10_RolesNeverDoEachOthersWork(t *testing.T) {
 	}
 }
 
+// TestD07_LinksAreEvidence: who could link subjects could borrow their facts.
+func TestD07_LinksAreEvidence(t *testing.T) {
+	t.Parallel()
+	link := func(source, other string) func(ptrace.Span) {
+		return func(span ptrace.Span) {
+			record.AppendLink(span.Attributes(), record.Link{
+				Source: source, Link: engine.Link{SubjectID: "order_001", LinkedSubjectID: other},
+			})
+		}
+	}
+	items := []func(ptrace.Span){link("stripe", "charge_1"), link("crm", "ticket_1"), withFact(factOf(t, "stripe", "charge_1"))}
+	for name, tc := range map[string]struct {
+		change func(*Config)
+		want   map[string][]string
+	}{
+		"recorder": {nil, map[string][]string{}},
+		"evidence": {
+			func(c *Config) { c.Role, c.Sources = Evidence, []string{"stripe"} },
+			map[string][]string{"order_001": {"charge_1"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(c *Config) {
+				if tc.change != nil {
+					tc.change(c)
+				}
+			})
+			recorder := newTestWriter(t, componenttest.NewNopTelemetrySettings(), recorderConfig(b.url), open.Ledger)
+			if err := recorder.traces(t.Context(), spans(withAction(refund(1)))); err != nil {
+				t.Fatal(err)
+			}
+			b.write(t, spans(items...))
+			b.write(t, spans(items...))
+			got := linksOf(t, b.store, refund(1).Action.ActionID)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("links (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func recorderConfig(url string) *Config {
+	config := NewDefaultConfig()
+	config.Store = opaque(url)
+	return config
+}
+
+// linksOf are the links that a verdict on the action would see.
+func linksOf(t *testing.T, store ledger.Ledger, actionID string) map[string][]string {
+	t.Helper()
+	parsed, diagnostics := contract.Parse("refund_workflow.yaml", []byte(testContract))
+	if parsed == nil {
+		t.Fatal(diagnostics)
+	}
+	links := map[string][]string{}
+	err := store.View(t.Context(), func(tx ledger.Tx) error {
+		snapshot, err := tx.Snapshot(t.Context(), engine.DefaultTenant, parsed, []string{engine.ClaimID(engine.DefaultTenant, actionID)}, nil)
+		if err == nil && len(snapshot.Links[refund(1).Action.SubjectID]) > 0 {
+			links[refund(1).Action.SubjectID] = snapshot.Links[refund(1).Action.SubjectID]
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return links
+}
+
 func TestD37_Tenant(t *testing.T) {
 	t.Parallel()
 	named := func(i int, tenant string) func(ptrace.Span) {
