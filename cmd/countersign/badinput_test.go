@@ -276,15 +276,14 @@ func process(t *testing.T, as *syscall.SysProcAttr, args ...string) (code int, s
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
+// publicDir is a temporary folder that everybody may enter.
 func publicDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "countersign-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	for _, one := range []string{filepath.Dir(dir), dir} {
+		if err := os.Chmod(one, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
 }

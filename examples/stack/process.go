@@ -20,7 +20,6 @@ type process struct {
 	cmd  *exec.Cmd
 	log  string
 	done chan struct{} // closed when it has ended
-	err  error         // of its end; read after done
 }
 
 // launch starts a program in a session of its own, so that a Ctrl-C of the
@@ -41,7 +40,7 @@ func launch(name, log string, detached bool, environment []string, command ...st
 	}
 	p := &process{name: name, cmd: cmd, log: log, done: make(chan struct{})}
 	go func() {
-		p.err = cmd.Wait()
+		_ = cmd.Wait() // how it ended stands in ProcessState
 		close(p.done)
 	}()
 	return p, nil
@@ -82,7 +81,7 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended (%v) before it was ready:\n%s", p.name, p.err, p.tail())
+			return fmt.Errorf("%s ended (%s) before it was ready:\n%s", p.name, p.cmd.ProcessState, p.tail())
 		case <-ctx.Done():
 			return fmt.Errorf("%s did not become ready: %w (%w):\n%s", p.name, err, ctx.Err(), p.tail())
 		case <-tick.C:

@@ -144,3 +144,6 @@ func refundSpans(t *testing.T, from, n int) []byte {
 	}
 	return marshal(t, map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": spans}}}}})
 }
+
+// traceOf is the trace of an order's tool call in refundSpans.
+func traceOf(i int) string { return fmt.Sprintf("5e1f0c5de2a94d3c8e6f1a2b%08x", i+1) }
