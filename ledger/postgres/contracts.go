@@ -55,7 +55,7 @@ func (t *tx) PublishContracts(ctx context.Context, contracts []*contract.Contrac
 func (t *tx) contractHashes(ctx context.Context, contracts []*contract.Contract) (map[ledger.ContractRef]string, error) {
 	ids, versions := make([]string, len(contracts)), make([]int32, len(contracts))
 	for i, c := range contracts {
-		ids[i], versions[i] = c.ID, int32(c.Version) //nolint:gosec // the language's versions are far below 2^31
+		ids[i], versions[i] = c.ID, int32(c.Version)
 	}
 	type row struct {
 		ID      string
@@ -77,7 +77,7 @@ func (t *tx) insertContracts(ctx context.Context, contracts []*contract.Contract
 	var windows []int64
 	for _, c := range contracts {
 		ids, hashes, documents = append(ids, c.ID), append(hashes, c.Hash), append(documents, c.Document)
-		versions, windows = append(versions, int32(c.Version)), append(windows, int64(c.Window)) //nolint:gosec // as above
+		versions, windows = append(versions, int32(c.Version)), append(windows, int64(c.Window))
 	}
 	_, err := t.db.Exec(ctx, insertContracts.Text, now, ids, versions, hashes, documents, windows)
 	return overtaken(insertContracts.Name, err)
@@ -96,7 +96,7 @@ func (t *tx) insertReversals(ctx context.Context, contracts []*contract.Contract
 			}
 			source, factType := reversal.EffectType()
 			ids, sources, types = append(ids, c.ID), append(sources, null(source)), append(types, factType)
-			versions, positions = append(versions, int32(c.Version)), append(positions, int32(i)) //nolint:gosec // as above
+			versions, positions = append(versions, int32(c.Version)), append(positions, int32(i))
 			withins = append(withins, int64(reversal.Within()))
 		}
 	}
@@ -113,7 +113,7 @@ func (t *tx) insertContractSources(ctx context.Context, contracts []*contract.Co
 	for _, c := range contracts {
 		for _, source := range c.NamedSources() {
 			ids, sources = append(ids, c.ID), append(sources, source)
-			versions = append(versions, int32(c.Version)) //nolint:gosec // as above
+			versions = append(versions, int32(c.Version))
 		}
 	}
 	if len(ids) == 0 {
@@ -125,9 +125,11 @@ func (t *tx) insertContractSources(ctx context.Context, contracts []*contract.Co
 
 // ContractVersions implements ledger.Contracts.
 func (t *tx) ContractVersions(ctx context.Context, refs []ledger.ContractRef) ([]ledger.ContractDocument, error) {
-	ids, versions := make([]string, len(refs)), make([]int32, len(refs))
-	for i, ref := range refs {
-		ids[i], versions[i] = ref.ID, clampVersion(ref.Version)
+	ids, versions := make([]string, 0, len(refs)), make([]int32, 0, len(refs))
+	for _, ref := range refs {
+		if storable(ref.ID) {
+			ids, versions = append(ids, ref.ID), append(versions, clampVersion(ref.Version))
+		}
 	}
 	return collect(ctx, t, contractVersions, scanContract, ids, versions)
 }
@@ -143,6 +145,9 @@ func clampVersion(version int) int32 {
 
 // ListContracts implements ledger.Contracts.
 func (t *tx) ListContracts(ctx context.Context, id string) ([]ledger.ContractDocument, error) {
+	if unstorable(id) {
+		return nil, nil
+	}
 	return collect(ctx, t, listContracts, scanContract, id)
 }
 

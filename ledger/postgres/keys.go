@@ -59,9 +59,13 @@ func scanKey(row pgx.CollectableRow) (ledger.Key, error) {
 
 // RevokeKey implements ledger.Keys. A key that was revoked before keeps its time.
 func (t *tx) RevokeKey(ctx context.Context, tenant, id string, now engine.Instant) error {
+	unknown := fmt.Errorf("%w: no key %q", ledger.ErrNotFound, id)
+	if unstorable(id) {
+		return unknown
+	}
 	revoked, err := t.execute(ctx, revokeKey, tenant, id, now)
 	if err == nil && revoked == 0 {
-		return fmt.Errorf("%w: no key %q", ledger.ErrNotFound, id)
+		return unknown
 	}
 	return err
 }

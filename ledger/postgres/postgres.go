@@ -32,7 +32,7 @@ type Option func(*pgxpool.Config)
 // URL's pool_max_conns, else the larger of 4 and the number of processors. Wake
 // takes one connection more, outside the pool.
 func WithMaxConnections(n int) Option {
-	return func(c *pgxpool.Config) { c.MaxConns = int32(n) } //nolint:gosec // a pool beyond int32 is refused by the server long before
+	return func(c *pgxpool.Config) { c.MaxConns = int32(n) }
 }
 
 // WithApplicationName is what pg_stat_activity shows; the default is "countersign".

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,7 @@ func scanStored(row pgx.CollectableRow) (ledger.StoredAction, error) {
 
 // Actions implements ledger.Reading. They come in the order of the references, each once.
 func (t *tx) Actions(ctx context.Context, tenant string, refs []string) ([]ledger.StoredAction, error) {
+	refs = slices.DeleteFunc(slices.Clone(refs), unstorable)
 	found, err := collect(ctx, t, actionsByRef, scanStored, tenant, refs)
 	if err != nil {
 		return nil, err
@@ -98,7 +100,7 @@ func (t *tx) ListActions(ctx context.Context, tenant string, filter ledger.Actio
 		return ledger.ActionPage{}, err
 	}
 	raw, err := rawVerdict(filter.Verdict)
-	if err != nil {
+	if err != nil || findsNothing(filter) {
 		return ledger.ActionPage{}, err
 	}
 	limit := filter.Limit
@@ -114,6 +116,11 @@ func (t *tx) ListActions(ctx context.Context, tenant string, filter ledger.Actio
 	}
 	last := actions[limit-1]
 	return ledger.ActionPage{Actions: actions[:limit], Next: cursorAfter(last)}, nil
+}
+
+// findsNothing says that a filter asks for a text that cannot be in the store.
+func findsNothing(filter ledger.ActionFilter) bool {
+	return slices.ContainsFunc([]string{filter.ContractID, filter.AgentID, filter.SubjectID, filter.TraceID, filter.WorkflowID}, unstorable)
 }
 
 // rawVerdict is the stored word for a label, empty for filters that are no label.
@@ -146,7 +153,7 @@ func parseCursor(text string) (cursor, error) {
 	}
 	seconds, claimID, ok := strings.Cut(text, ".")
 	at, err := strconv.ParseInt(seconds, 10, 64)
-	if !ok || err != nil || printable(claimID) != claimID {
+	if !ok || err != nil || unstorable(claimID) {
 		return cursor{}, fmt.Errorf("%w: cursor %q was not given by this server; begin without one", ledger.ErrFilter, text)
 	}
 	return cursor{&at, claimID}, nil
@@ -155,7 +162,7 @@ func parseCursor(text string) (cursor, error) {
 // Summary implements ledger.Reading.
 func (t *tx) Summary(ctx context.Context, tenant string, filter ledger.ActionFilter) (ledger.Summary, error) {
 	raw, err := rawVerdict(filter.Verdict)
-	if err != nil {
+	if err != nil || findsNothing(filter) {
 		return ledger.Summary{}, err
 	}
 	return one(ctx, t, summary, pgx.RowToStructByPos[ledger.Summary], pgx.QueryExecModeCacheDescribe,

@@ -238,6 +238,9 @@ func (t *tx) LatestRuns(ctx context.Context, tenant string, claimIDs []string) (
 
 // Runs implements ledger.Reading.
 func (t *tx) Runs(ctx context.Context, tenant, claimID string) ([]ledger.Run, error) {
+	if unstorable(claimID) {
+		return nil, nil
+	}
 	return collect(ctx, t, runsOf, scanRun, tenant, claimID)
 }
 

@@ -151,7 +151,7 @@ func (t *tx) Connections(ctx context.Context, tenant string) ([]engine.Connectio
 		var mark *int64
 		var skew int64
 		err := row.Scan(&c.Source, &c.Name, &health, &trust, &override, &delivered, &mark, &skew)
-		c.Health, c.Trust, c.Override = engine.Health(health), engine.Trust(trust), engine.Trust(override) //nolint:gosec // 0 to 3
+		c.Health, c.Trust, c.Override = engine.Health(health), engine.Trust(trust), engine.Trust(override)
 		c.Delivered, c.Watermark, c.ClockSkew = delivered != 0, instant(mark), engine.Duration(skew)
 		return c, err
 	}, tenant)

@@ -42,12 +42,14 @@ func (t *tx) RecordTraceContexts(ctx context.Context, tenant string, contexts []
 	return t.makeDue(ctx, tenant, due, now, "action")
 }
 
-// firstContexts keeps the first context of each span.
+// firstContexts keeps the first context of each span, with texts that can be
+// stored: names come from telemetry and hold what they please.
 func firstContexts(contexts []ledger.TraceContext) []ledger.TraceContext {
 	type key struct{ trace, span string }
 	seen := make(map[key]bool, len(contexts))
 	var first []ledger.TraceContext
 	for _, c := range contexts {
+		c.TraceID, c.SpanID, c.Agent, c.Session = printable(c.TraceID), printable(c.SpanID), printable(c.Agent), printable(c.Session)
 		k := key{c.TraceID, c.SpanID}
 		if !seen[k] {
 			seen[k] = true

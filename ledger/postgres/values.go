@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/countersign-otel/countersign/engine"
 )
@@ -105,6 +106,14 @@ func (c *actionColumns) value() (engine.Action, error) {
 	a.Params, err = parseObject("params of action "+a.ActionID, c.params)
 	return a, err
 }
+
+// storable says that a text column can hold a text. What it cannot hold is not
+// in the store: a look-up of it finds nothing, and does not fail.
+func storable(value string) bool {
+	return utf8.ValidString(value) && strings.IndexByte(value, 0) < 0
+}
+
+func unstorable(value string) bool { return !storable(value) }
 
 // printable removes what a text column cannot hold; error texts may quote hostile input.
 func printable(message string) string {
