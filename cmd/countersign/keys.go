@@ -182,7 +182,7 @@ func newKeysRevoke(t *terminal) *cobra.Command {
 					return tx.RevokeKey(cmd.Context(), flags.tenant, args[0], now())
 				})
 				if err != nil {
-					return fmt.Errorf("key %q of tenant %q: %w", args[0], flags.tenant, err)
+					return fmt.Errorf("tenant %q: %w", flags.tenant, err)
 				}
 				if t.json() {
 					return t.printJSON(map[string]any{"id": args[0], "revoked": true})
