@@ -33,7 +33,7 @@ func sendSamples(ctx context.Context, s *stack.Stack) ([]stack.Verification, err
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
 	defer cancel()
 	return stack.Await(ctx, "the verdicts on the samples", func(ctx context.Context) ([]stack.Verification, bool, error) {
 		actions, err := s.Actions(ctx, url.Values{"subject_id": {sampleSubject}})

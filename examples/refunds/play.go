@@ -12,7 +12,7 @@ import (
 )
 
 // settleTimeout bounds how long one step may take; it takes a fraction of a second.
-const settleTimeout = 15 * time.Second
+const settleTimeout = 45 * time.Second
 
 // Play tells one step to a running stack and returns the verification that
 // comes of it. Steps are to be played in order.
@@ -52,7 +52,7 @@ func (s Step) patience() time.Duration {
 	if s.Want.Status == "pending" {
 		return time.Second
 	}
-	return 10 * time.Second
+	return 30 * time.Second
 }
 
 // Recorded waits until the action of a trace stands in the ledger.

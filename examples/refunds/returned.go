@@ -19,7 +19,7 @@ const EvaluationEvent = "gen_ai.evaluation.result"
 // AwaitReturned waits until every verdict of the story came back as OTLP: of a
 // settled one a span and two evaluation events, of the pending one its event.
 func AwaitReturned(ctx context.Context, s *stack.Stack, rows []Played) (stack.Returned, error) {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
 	defer cancel()
 	return stack.Await(ctx, "the verdicts to come back as OTLP", func(context.Context) (stack.Returned, bool, error) {
 		returned, err := s.Returned()

@@ -147,7 +147,7 @@ func awaitActions(t *testing.T, ctx context.Context, s *stack.Stack, n int) map[
 // awaitHashes waits until the actions and their verdicts are those wanted.
 func awaitHashes(t *testing.T, ctx context.Context, s *stack.Stack, want map[string]pair) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	got, err := stack.Await(ctx, "the same verdicts", func(ctx context.Context) (map[string]pair, bool, error) {
 		actions, err := s.Actions(ctx, nil)
