@@ -14,6 +14,9 @@ import (
 	"github.com/countersign-otel/countersign/ledger"
 )
 
+// testTenant keeps the tests of contracts apart from a store's own data.
+const testTenant = "contract-tests"
+
 // judgeTest stores the test's world, evaluates it in SQL and in Go as the
 // verifier does, and rolls everything back. Verdicts stand in the order of the
 // test's actions.
@@ -23,7 +26,7 @@ func judgeTest(ctx context.Context, store ledger.Ledger, c *contract.Contract, t
 		if err != nil {
 			return err
 		}
-		judged, err := judge(ctx, tx, engine.DefaultTenant, c, claims, test.Unavailable, test.At, report.DefaultSettings())
+		judged, err := judge(ctx, tx, testTenant, c, claims, test.Unavailable, test.At, report.DefaultSettings())
 		if err != nil {
 			return err
 		}
@@ -40,18 +43,18 @@ func storeTest(ctx context.Context, tx ledger.Tx, c *contract.Contract, test *co
 	var actions []ledger.NewAction
 	for _, action := range test.Bind(c.ID, c.Version, c.ActionType, c.SubjectKind) {
 		actions = append(actions, ledger.NewAction{Action: action})
-		claims = append(claims, engine.ClaimID(engine.DefaultTenant, action.ActionID))
+		claims = append(claims, engine.ClaimID(testTenant, action.ActionID))
 	}
-	if _, err := tx.RecordActions(ctx, engine.DefaultTenant, actions, test.At); err != nil {
+	if _, err := tx.RecordActions(ctx, testTenant, actions, test.At); err != nil {
 		return nil, err
 	}
 	for _, connection := range test.Connections {
-		if err := tx.SetConnection(ctx, engine.DefaultTenant, setting(connection), test.At); err != nil {
+		if err := tx.SetConnection(ctx, testTenant, setting(connection), test.At); err != nil {
 			return nil, err
 		}
 	}
 	for _, batch := range factBatches(test) {
-		if _, err := tx.IngestFacts(ctx, engine.DefaultTenant, batch, test.At); err != nil {
+		if _, err := tx.IngestFacts(ctx, testTenant, batch, test.At); err != nil {
 			return nil, err
 		}
 	}

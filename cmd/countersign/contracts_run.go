@@ -17,7 +17,7 @@ import (
 )
 
 func newContractsTest(t *terminal) *cobra.Command {
-	var only string
+	var only, url string
 	cmd := &cobra.Command{
 		Use:   "test PATH...",
 		Short: "Run the tests that stand beside contracts (*_test.yaml)",
@@ -36,11 +36,12 @@ none makes fail. Exit code 1 when a test fails.`,
 			if err != nil {
 				return err
 			}
-			return withStore(cmd.Context(), memoryStore, func(store ledger.Ledger) error {
+			return withStore(cmd.Context(), url, func(store ledger.Ledger) error {
 				return runTestFiles(cmd.Context(), t, store, files, pattern)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&url, "store", memoryStore, "evaluate in this migrated store instead; nothing stays in it")
 	cmd.Flags().StringVar(&only, "run", "", "run only the tests whose name matches this regular expression")
 	return cmd
 }
