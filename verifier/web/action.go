@@ -69,6 +69,7 @@ func reasons(codes []string) []reason {
 // checkView is one line of the checks table.
 type checkView struct {
 	report.Check
+	Name string
 	// First of its section.
 	First    bool
 	Expected string
@@ -294,7 +295,7 @@ func (v *actionView) lenses() {
 func (v *actionView) checks(f found) {
 	section := contract.Section("")
 	for i, check := range v.Verification.Checks {
-		shown := checkView{Check: check, First: check.Section != section, Passed: passed(check, v.Status)}
+		shown := checkView{Check: check, Name: checkName(check), First: check.Section != section, Passed: passed(check, v.Status)}
 		section = check.Section
 		if i < len(f.contract.Checks) {
 			shown.Expected = f.contract.Checks[i].Call.Explain()
@@ -302,6 +303,12 @@ func (v *actionView) checks(f found) {
 		shown.Found = foundText(check, f)
 		v.Checks = append(v.Checks, shown)
 	}
+}
+
+// checkName is a check's description as the name of a rule, whether it was kept or not.
+func checkName(check report.Check) string {
+	name := strings.TrimSuffix(check.Description, " was not so before the action")
+	return strings.TrimSuffix(name, " undid the action")
 }
 
 // passed is the word of a check: an expected effect that is missing while the window is open is not missed yet.

@@ -23,10 +23,11 @@ type row struct {
 	Text string
 	// Contradicted: the agent reported success and the outcome is FAIL.
 	Contradicted bool
-	Parked       bool
+	// Differs: the lenses settled on different verdicts.
+	Differs bool
+	Parked  bool
 }
 
-// Settled moment or recorded: what the list says of time beside the request.
 func rowOf(stored ledger.StoredAction, compensation *ledger.Compensation) (row, error) {
 	shown, err := view.RowOf(stored, compensation)
 	if err != nil {
@@ -34,6 +35,7 @@ func rowOf(stored ledger.StoredAction, compensation *ledger.Compensation) (row, 
 	}
 	r := row{Row: shown, Path: actionPath(stored.ClaimID), Verdict: verdictOf(shown.Status, shown.Policy), Parked: stored.ParkedError != ""}
 	r.Text = headlineText(shown.Summary.Headline)
+	r.Differs = shown.Status == ledger.Settled && shown.Outcome.Verdict != shown.Policy.Verdict
 	r.Contradicted = contradicted(shown.Status, shown.Outcome, shown.Action.ReportedOutcome)
 	return r, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -150,6 +151,8 @@ func (p *Page) contractTallies(tenant, id string, s span) (counted[[]ledger.Tall
 
 type contractView struct {
 	frame
+	ID       string
+	Newest   int
 	Text     *contractText
 	Version  versionRow
 	Versions []versionRow
@@ -199,7 +202,7 @@ func (p *Page) contract(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := contractView{Span: chooseSpan(contractSpan, p.Now(), nil), FiresOf: reasonActions, ListLink: listPath("contract_id", id)}
+	v := contractView{ID: id, Span: chooseSpan(contractSpan, p.Now(), nil), FiresOf: reasonActions, ListLink: listPath("contract_id", id)}
 	tenant := sessionOf(r.Context()).Tenant
 	var documents []ledger.ContractDocument
 	err = p.Ledger.View(r.Context(), func(tx ledger.Tx) (err error) {
@@ -287,6 +290,7 @@ func (v *contractView) versions(documents []ledger.ContractDocument, version, ag
 			v.Version = row
 		}
 	}
+	v.Newest = documents[len(documents)-1].Version
 	v.Document = string(documents[shown].Document)
 	if c, err := ledger.ParseDocument(documents[shown]); err != nil {
 		v.Problem = err.Error()
@@ -312,4 +316,13 @@ func (v *contractView) fires(counts []ledger.ReasonCount) {
 			Good: strings.HasPrefix(c.Code, "effect_observed:"),
 		})
 	}
+	slices.SortStableFunc(v.Fires, func(a, b fires) int { // what stopped an action comes first
+		switch {
+		case a.Good == b.Good:
+			return 0
+		case a.Good:
+			return 1
+		}
+		return -1
+	})
 }

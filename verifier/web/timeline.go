@@ -66,13 +66,11 @@ type stretch struct {
 // mark is a moment; Path is its shape.
 type mark struct {
 	X           float64
-	Path        string
-	Class       string
+	Path, Class string
 	Label       string
+	LabelX      float64
+	Anchor      string
 	Title       string
-	at          engine.Instant
-	emphasized  bool
-	description string
 }
 
 // line is a moment that goes through all lanes.
@@ -239,7 +237,7 @@ func (d *drawing) pending() bool { return d.verification.Status != ledger.Settle
 
 // next begins a lane.
 func (d *drawing) next(label, full, state string) *lane {
-	d.Lanes = append(d.Lanes, lane{Y: d.y + laneHeight/2, Label: clip(40, label), Full: plain(full), State: state})
+	d.Lanes = append(d.Lanes, lane{Y: d.y + laneHeight/2, Label: clip(36, label), Full: plain(full), State: state})
 	d.y += laneHeight
 	return &d.Lanes[len(d.Lanes)-1]
 }
@@ -262,7 +260,7 @@ func (d *drawing) checkLanes() {
 			row = d.verification.Checks[i]
 			state = passed(row, d.verification.Status)
 		}
-		l := d.next(row.Description, row.Description, state)
+		l := d.next(checkName(row), row.Description, state)
 		d.fillLane(l, askedBy(check.Call), row, state)
 	}
 }
@@ -271,18 +269,26 @@ func (d *drawing) checkLanes() {
 func (d *drawing) fillLane(l *lane, a asked, row report.Check, state string) {
 	from, to := d.looked(a, row.Section)
 	if row.Section == contract.Limits {
-		l.Marks = append(l.Marks, d.markOf(d.request, "square", markClass(state), "request: "+row.Description, true))
+		m := d.markOf(d.request, shapeOf(row.Section, state), markClass(state), "in the request: "+row.Description)
+		if text, ok := row.Value.(string); ok {
+			m.Label = clip(24, text)
+			m.place(d)
+		}
+		l.Marks = append(l.Marks, m)
 		return
 	}
 	l.Bars = append(l.Bars, d.stretch(from, to, "looked", "", "looked for from "+clock(from)+" to "+clock(to)+" UTC"))
 	for i := range d.facts {
 		f := &d.facts[i]
 		if a.about(f) && f.RawRef != rawRef(row.Evidence) && d.axis.shows(f.OccurredAt) {
-			l.Marks = append(l.Marks, d.markOf(f.OccurredAt, "ring", "seen", d.factTitle(f), false))
+			l.Marks = append(l.Marks, d.markOf(f.OccurredAt, "ring", "seen", d.factTitle(f)))
 		}
 	}
 	if e := row.Evidence; e != nil && e.OccurredAt != nil {
-		l.Marks = append(l.Marks, d.markOf(*e.OccurredAt, shapeOf(row.Section), markClass(state), d.evidenceTitle(e), true))
+		m := d.markOf(*e.OccurredAt, shapeOf(row.Section, state), markClass(state), d.evidenceTitle(e))
+		m.Label = offset(d.request, *e.OccurredAt)
+		m.place(d)
+		l.Marks = append(l.Marks, m)
 	}
 	if gap, ok := d.gap(row, state, from, to); ok {
 		l.Bars = append(l.Bars, gap)
@@ -337,23 +343,34 @@ func markClass(state string) string {
 	return "seen"
 }
 
-func shapeOf(section contract.Section) string {
-	switch section {
-	case contract.Preconditions:
+// shapeOf tells states, what was seen and what was not allowed apart without colour.
+func shapeOf(section contract.Section, state string) string {
+	switch {
+	case section == contract.Preconditions || section == contract.Limits:
 		return "square"
-	case contract.ExpectedEffects:
+	case section == contract.ExpectedEffects || state == "ok":
 		return "disc"
 	}
 	return "diamond"
 }
 
-func (d *drawing) markOf(at engine.Instant, shape, class, title string, emphasized bool) mark {
-	m := mark{X: round(d.axis.x(at)), Class: class, Title: plain(title), at: at, emphasized: emphasized}
+func (d *drawing) markOf(at engine.Instant, shape, class, title string) mark {
+	m := mark{X: round(d.axis.x(at)), Class: class, Title: plain(title)}
 	m.Path = shapePath(shape, m.X)
-	if emphasized {
-		m.Label = offset(d.request, at)
-	}
 	return m
+}
+
+// letter is about how wide a letter of the small labels is.
+const letter = 6.6
+
+// place puts a mark's label beside it, on the side that has room and is not across the request.
+func (m *mark) place(d *drawing) {
+	long := float64(len([]rune(m.Label))) * letter
+	left := m.X < d.axis.x(d.request) && m.X-long-14 > d.Left || m.X+long+14 > d.Right
+	m.Anchor, m.LabelX = "start", m.X+10
+	if left {
+		m.Anchor, m.LabelX = "end", m.X-10
+	}
 }
 
 // shapePath draws a shape around a point on the middle of a lane; the lane is moved to its place.
@@ -371,12 +388,15 @@ func shapePath(shape string, x float64) string {
 	return fmt.Sprintf("M%g -4v8", x)
 }
 
-// spread drops labels that would stand on each other or on a mark.
+// spread drops labels that would stand on another mark.
 func spread(marks []mark) {
 	for i := range marks {
 		for j := range marks {
 			distance := marks[j].X - marks[i].X
-			if i != j && distance > 0 && distance < 62 {
+			if marks[i].Anchor == "end" {
+				distance = -distance
+			}
+			if i != j && distance > 0 && distance < 10+letter*float64(len([]rune(marks[i].Label))) {
 				marks[i].Label = ""
 			}
 		}
@@ -430,7 +450,8 @@ func (d *drawing) sourceLanes() {
 		l := d.next(label, label+", everything up to "+clock(*s.Watermark)+" UTC has been sent", state)
 		end := d.axis.clamped(*s.Watermark)
 		l.Bars = append(l.Bars, stretch{X: d.Left, Width: round(max(end-d.Left, 2)), Class: class, Title: "everything up to " + clock(*s.Watermark) + " UTC has been sent"})
-		m := mark{X: round(end), Path: fmt.Sprintf("M%g -7v14", round(end)), Class: "watermark", Label: offset(d.request, *s.Watermark), at: *s.Watermark, Title: "watermark " + clock(*s.Watermark) + " UTC"}
+		m := mark{X: round(end), Path: fmt.Sprintf("M%g -7v14", round(end)), Class: "watermark", Label: offset(d.request, *s.Watermark), Title: "watermark " + clock(*s.Watermark) + " UTC"}
+		m.place(d)
 		l.Marks = append(l.Marks, m)
 	}
 }
@@ -451,7 +472,7 @@ func (d *drawing) otherFacts() {
 			d.head("Else")
 			l = d.next("other records of the subject", "records of the subject and those linked to it that no check looks for", "")
 		}
-		l.Marks = append(l.Marks, d.markOf(f.OccurredAt, "ring", "seen", d.factTitle(f), false))
+		l.Marks = append(l.Marks, d.markOf(f.OccurredAt, "ring", "seen", d.factTitle(f)))
 	}
 }
 
@@ -460,7 +481,7 @@ func (d *drawing) lines() {
 	d.line(d.request, "request", "request")
 	d.line(d.closes, "close", "window closes")
 	if at, ok := d.settled(); ok {
-		d.line(at, "settled", "settled "+d.verdict())
+		d.line(at, "settled "+strings.ToLower(d.verdict()), "settled "+d.verdict())
 	} else {
 		d.line(d.now, "now", "now")
 	}
@@ -472,8 +493,13 @@ func (d *drawing) lines() {
 	}
 	slices.SortStableFunc(d.Lines, func(a, b line) int { return int(a.X*100) - int(b.X*100) })
 	ends := [4]float64{}
+	lowest := 0.0
 	for i := range d.Lines {
 		placeLabel(&d.Lines[i], &ends, d.Width)
+		lowest = max(lowest, d.Lines[i].LabelY)
+	}
+	for i := range d.Lines {
+		d.Lines[i].LabelY += d.Top - 8 - lowest
 	}
 }
 
@@ -487,8 +513,8 @@ func (d *drawing) line(at engine.Instant, class, label string) {
 
 // placeLabel puts a line's label on the first row that is free, left of the line where the drawing ends.
 func placeLabel(l *line, ends *[4]float64, width float64) {
-	const letter, rowHeight = 6.6, 14.0
-	long := float64(len([]rune(l.Label))) * letter
+	const rowHeight = 14.0
+	long := float64(len([]rune(l.Label))) * (letter + .6)
 	l.Anchor, l.LabelX = "start", l.X+4
 	start := l.LabelX
 	if l.LabelX+long > width-4 {

@@ -26,7 +26,7 @@
   }
   function zone() {
     const place = document.querySelector('.zone');
-    if (!place) return;
+    if (!place || (new Date().getTimezoneOffset() === 0 && !wantsLocal())) return;
     const button = document.createElement('button');
     button.type = 'button';
     const label = () => { button.textContent = wantsLocal() ? `Times are shown in ${zoneName}. Show UTC` : `Show times in ${zoneName}`; };
