@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -220,7 +221,39 @@ func exerciseDue(t *testing.T, open opener) {
 	t.Run("TenantsNeverMeet", func(t *testing.T) {
 		b := setup(t, open)
 		b.recordFor(other, noon, true, act("a", "order_1"))
-		wantSame(t, "due", len(b.leaseDue(owner, noon)), 0)
-		wantSame(t, "by the other's id", len(b.leaseActions(owner, noon, engine.ClaimID(other, "a"))), 0)
+		b.recordFor(other, noon, false, act("quiet", "order_1"))
+		b.recordFor(acme, noon+1, true, act("a", "order_1"))
+		theirs, quiet := engine.ClaimID(other, "a"), engine.ClaimID(other, "quiet")
+		var first []ledger.Due
+		b.update(func(tx ledger.Tx) (err error) {
+			first, err = tx.LeaseDue(t.Context(), acme, leaseOf(owner, noon+1), 1)
+			return err
+		})
+		wantSame(t, "one of mine, though theirs are older", claimsOf(first), []string{engine.ClaimID(acme, "a")})
+		wantSame(t, "by the other's id", len(b.leaseActions(owner, noon, theirs, quiet)), 0)
+
+		// Another tenant's work is not mine to give back, to park or to finish.
+		var due []ledger.Due
+		b.update(func(tx ledger.Tx) (err error) {
+			due, err = tx.LeaseActions(t.Context(), other, leaseOf(owner, noon), []string{theirs, quiet})
+			return err
+		})
+		wantSame(t, "leased there", len(due), 2)
+		for i := range due {
+			run := runOf(&due[i], due[i].ClaimID, ledger.Settled, engine.Verified, engine.Verified, noon)
+			wantLeaseLost(t, b, run)
+		}
+		b.update(func(tx ledger.Tx) error {
+			return errors.Join(
+				tx.ReleaseDue(t.Context(), acme, owner, due),
+				tx.Park(t.Context(), acme, owner, []ledger.Parked{{Due: due[0], Error: "x"}, {Due: due[1], Error: "x"}}, noon))
+		})
+		b.update(func(tx ledger.Tx) error {
+			parked, err := tx.ParkedActions(t.Context(), other, 10)
+			wantSame(t, "parked there", len(parked), 0)
+			again, leaseErr := tx.LeaseActions(t.Context(), other, leaseOf("verifier-2", noon), []string{theirs, quiet})
+			wantSame(t, "still held there", len(again), 0)
+			return errors.Join(err, leaseErr)
+		})
 	})
 }

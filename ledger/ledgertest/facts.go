@@ -114,6 +114,7 @@ func exerciseFacts(t *testing.T, open opener) {
 		theirs := fact(t, "re_1", "stripe", "refund_created", "order_1", noon, `{"amount": 1}`)
 		wantSame(t, "mine", b.ingest(noon, mine), ledger.Ingested{Ingested: 1, Woken: 1})
 		wantSame(t, "theirs", b.ingestBatch(other, noon, ledger.FactBatch{Facts: []engine.Fact{theirs}}), ledger.Ingested{Ingested: 1, Woken: 1})
+		wantSame(t, "mine again", b.ingest(noon, mine), ledger.Ingested{Duplicates: 1})
 		wantSame(t, "facts", b.factsOf("a", "order_1"), []engine.Fact{mine})
 	})
 

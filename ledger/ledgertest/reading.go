@@ -175,6 +175,7 @@ func exerciseReading(t *testing.T, open opener) {
 			b.fact("other source", "paypal", "refund_created", "order_2", noon+3), b.fact("other type", "stripe", "charge", "order_2", noon+4),
 			b.fact("any source", "crm", "note_added", "order_2", noon+5))
 		b.ingestBatch(other, noon, ledger.FactBatch{Facts: []engine.Fact{b.fact("foreign", "stripe", "refund_created", "order_2", noon)}})
+		b.recordFor(other, noon, false, act("explains nothing here", "order_2"), act("nor over a link", "ticket_9"))
 		orphans := func(filter ledger.OrphanFilter) []string {
 			t.Helper()
 			filter.Effects = []ledger.EffectType{{Source: "stripe", Type: "refund_created"}, {Type: "note_added"}}
@@ -202,16 +203,21 @@ func exerciseReading(t *testing.T, open opener) {
 		later := noon.Add(engine.Week)
 		b.update(func(tx ledger.Tx) error {
 			ctx := t.Context()
+			settingErr := tx.SetConnection(ctx, other, ledger.ConnectionSetting{Source: "crm", Watermark: &later}, noon)
 			due, err := tx.LeaseDue(ctx, other, leaseOf(owner, noon), 10)
 			if err != nil {
 				return err
 			}
 			_, storeErr := tx.StoreRuns(ctx, other, []ledger.Run{run})
 			due, err = tx.LeaseActions(ctx, other, leaseOf(owner, later), []string{due[0].ClaimID})
-			return errors.Join(storeErr, err,
+			return errors.Join(settingErr, storeErr, err,
 				tx.Park(ctx, other, owner, []ledger.Parked{{Due: due[0], Error: "x"}}, noon),
-				tx.SetConnection(ctx, other, ledger.ConnectionSetting{Source: "crm", Watermark: &later}, noon),
 				tx.CreateKey(ctx, ledger.Key{Tenant: other, ID: "k", Role: ledger.RoleViewer, CreatedAt: noon}))
+		})
+		b.view(func(tx ledger.Tx) error {
+			parked, err := tx.ParkedActions(t.Context(), other, 10)
+			wantSame(t, "parked there", len(parked), 1)
+			return err
 		})
 		b.record(act("mine", "order_1"))
 		for name, filter := range map[string]ledger.ActionFilter{
@@ -238,6 +244,34 @@ func exerciseReading(t *testing.T, open opener) {
 		b.settle(engine.ClaimID(acme, "mine"), ledger.Pending, engine.NotVerified, noon)
 		closes := noon.Add(15 * engine.Minute)
 		wantSame(t, "woken", b.ingestBatch(acme, noon, ledger.FactBatch{Watermarks: map[string]engine.Instant{"crm": closes}}).Woken, 1)
+	})
+
+	t.Run("OverviewsNeverMeet", func(t *testing.T) {
+		b := setup(t, open)
+		b.recordFor(other, noon, false, act("a", "order_1"))
+		run := runOf(nil, engine.ClaimID(other, "a"), ledger.Settled, engine.NotVerified, engine.NotVerified, noon)
+		b.update(func(tx ledger.Tx) error {
+			_, err := tx.StoreRuns(t.Context(), other, []ledger.Run{run})
+			return err
+		})
+		b.ingestBatch(other, noon, ledger.FactBatch{
+			Facts: []engine.Fact{b.fact("n1", "crm", "note_added", "order_1", noon), b.fact("n2", "crm", "note_added", "ticket_9", noon)},
+			Links: []engine.Link{{SubjectID: "order_1", LinkedSubjectID: "ticket_9"}},
+		})
+		b.view(func(tx ledger.Tx) error {
+			ctx, filter := t.Context(), ledger.TallyFilter{Until: noon + 1, Step: engine.Day, Limit: 10}
+			contracts, err1 := tx.TallyContracts(ctx, acme, filter)
+			agents, err2 := tx.TallyAgents(ctx, acme, filter)
+			failures, err3 := tx.NewestFailures(ctx, acme, 10, 10)
+			reasons, err4 := tx.CountReasons(ctx, acme, "refund", 10)
+			byHash, err5 := tx.ActionsByHash(ctx, acme, run.Policy.Hash, 10)
+			linked, err6 := tx.LinkedSubjects(ctx, acme, "order_1", 10)
+			facts, err7 := tx.CaseFacts(ctx, acme, "order_1", 0, noon, 10)
+			recent, err8 := tx.RecentFacts(ctx, acme, 0, 10)
+			found := []int{len(contracts), len(agents), len(failures), len(reasons), len(byHash), len(linked), len(facts), len(recent)}
+			wantSame(t, "foreign rows", found, make([]int, 8))
+			return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8)
+		})
 	})
 
 	t.Run("Tenants", func(t *testing.T) {

@@ -189,6 +189,24 @@ func exerciseWaking(t *testing.T, open opener) {
 		b.wantDue("a", late)
 		b.wantDue("b", notDue)
 	})
+
+	t.Run("LinksFactsAndSkewsOfOthersWakeNobody", func(t *testing.T) {
+		b := setup(t, open)
+		b.waiting("a", "ticket_9")
+		b.done("b", "ticket_9")
+		skew := engine.Hour
+		b.ingestBatch(other, noon, ledger.FactBatch{
+			Facts: []engine.Fact{b.fact("r0", "stripe", "refund_reversed", "ticket_7", noon)},
+			Links: []engine.Link{{SubjectID: "order_1", LinkedSubjectID: "ticket_9"}},
+		})
+		b.update(func(tx ledger.Tx) error {
+			return tx.SetConnection(t.Context(), other, ledger.ConnectionSetting{Source: "stripe", ClockSkew: &skew}, noon)
+		})
+		wantSame(t, "over their link", b.ingest(noon+5, b.fact("r1", "stripe", "refund_reversed", "order_1", noon)).Woken, 0)
+		b.ingest(noon+5, b.fact("r2", "stripe", "refund_reversed", "ticket_9", noon-5)) // within their skew
+		b.link(noon+5, "ticket_9", "ticket_7")                                          // to the subject of their fact
+		b.wantDue("b", notDue)
+	})
 }
 
 // contractOf is a published version, parsed.
