@@ -40,6 +40,8 @@ var (
 	ErrFilter = errors.New("invalid filter")
 	// ErrLeaseLost: another verifier took the work over; nothing was stored.
 	ErrLeaseLost = errors.New("lease lost")
+	// ErrExpired: the action is older than what retention has kept; its evidence is gone, and its last verdict stands.
+	ErrExpired = errors.New("older than what retention keeps")
 )
 
 // Capabilities are the few things that stores may differ in.
@@ -83,6 +85,8 @@ type Tx interface {
 	Verification
 	Reading
 	Overview
+	Audit
+	Retention
 	Keys
 }
 
@@ -218,10 +222,6 @@ type Reading interface {
 	Compensations(ctx context.Context, tenant string, actionIDs []string) (map[string]Compensation, error)
 	// VerdictByHash looks across tenants and returns no tenant data.
 	VerdictByHash(ctx context.Context, hash [32]byte) (PublicVerdict, error)
-	// ReadChain returns up to limit verdicts with seq > after, in order.
-	ReadChain(ctx context.Context, tenant string, after int64, limit int) ([]ChainEntry, error)
-	// ChainHead is the newest sequence number and chain hash; 0 and zero bytes for an empty chain.
-	ChainHead(ctx context.Context, tenant string) (seq int64, hash [32]byte, err error)
 	// ParkedActions lists parked work, newest first.
 	ParkedActions(ctx context.Context, tenant string, limit int) ([]Parked, error)
 	// Orphans lists facts of the given types for subjects that no recorded action explains, links honoured, newest first.
@@ -253,6 +253,34 @@ type Overview interface {
 	// RecentFacts returns up to limit facts with occurred_at >= since, the newest
 	// by decision D5 first. A store may look only at the 10,000 that came last.
 	RecentFacts(ctx context.Context, tenant string, since engine.Instant, limit int) ([]engine.Fact, error)
+}
+
+// Audit re-reads what was written, to see whether it was changed since. It
+// returns rows as they are stored, also where they contradict each other.
+type Audit interface {
+	// ReadChain returns up to limit verdicts with seq > after, in order.
+	ReadChain(ctx context.Context, tenant string, after int64, limit int) ([]ChainEntry, error)
+	// ChainHead is the newest sequence number and chain hash; 0 and zero bytes for an empty chain.
+	ChainHead(ctx context.Context, tenant string) (seq int64, hash [32]byte, err error)
+	// ChainRuns returns up to limit runs with seq > after, in order, whether or not their verdicts are there.
+	ChainRuns(ctx context.Context, tenant string, after int64, limit int) ([]ChainRun, error)
+	// FactsByRef returns the facts with these raw_refs, in no particular order. What is unknown is left out.
+	FactsByRef(ctx context.Context, tenant string, refs []string) ([]StoredFact, error)
+	// Dropped says what retention has removed of a tenant so far.
+	Dropped(ctx context.Context, tenant string) (Dropped, error)
+}
+
+// Retention removes what is old; see Expire for what stays. Only the role
+// countersign_retention may do it on PostgreSQL, and every method takes that
+// role until the end of the transaction.
+type Retention interface {
+	// ExpireFacts looks at the next facts of a tenant that are older than the
+	// horizon and removes those that no action needs.
+	ExpireFacts(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
+	// ExpireReports looks at the next runs that are older than the horizon and
+	// replaces the reports that no action needs by DroppedReport. Runs and
+	// verdicts stay.
+	ExpireReports(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
 }
 
 // Keys are the API keys (hashed at rest).

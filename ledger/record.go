@@ -22,7 +22,7 @@ type RecordRequest struct {
 // RecordResult says what became of one request: Err, or Recorded.
 type RecordResult struct {
 	Recorded
-	// Err wraps engine.ErrAction, ErrUnknownContract or ErrCycle.
+	// Err wraps engine.ErrAction, ErrUnknownContract or ErrCycle; ErrExpired comes with engine.ErrAction.
 	Err error
 }
 
@@ -41,6 +41,9 @@ func Record(ctx context.Context, tx Tx, tenant string, items []RecordRequest, no
 		return nil, err
 	}
 	if err := r.rejectCycles(ctx, tx, tenant); err != nil {
+		return nil, err
+	}
+	if err := r.rejectExpired(ctx, tx, tenant, now); err != nil {
 		return nil, err
 	}
 	return r.store(ctx, tx, tenant, items, now)
@@ -145,6 +148,36 @@ func leadsTo(leads map[string]string, from, to string) bool {
 		}
 	}
 	return true
+}
+
+// rejectExpired refuses new actions that are older than what retention has
+// kept: their facts are gone, and a verdict would be a wrong one. Nothing is
+// looked up while all actions are younger than any horizon can be.
+func (r *recording) rejectExpired(ctx context.Context, tx Tx, tenant string, now engine.Instant) error {
+	var old []string
+	for i := range r.good {
+		if r.actions[i].RequestedAt < now.Sub(LeastRetention) {
+			old = append(old, r.actions[i].ActionID)
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	dropped, err := tx.Dropped(ctx, tenant)
+	if err != nil || dropped.Horizon == 0 {
+		return err
+	}
+	known, err := tx.CompensationChains(ctx, tenant, old)
+	if err != nil {
+		return err
+	}
+	for i := range r.good {
+		a := &r.actions[i]
+		if _, is := known[a.ActionID]; !is && a.RequestedAt < dropped.Horizon {
+			r.results[i].Err = fmt.Errorf("%w: requested_at %s of action %q is %w: facts before %s were dropped; record actions sooner", engine.ErrAction, a.RequestedAt, a.ActionID, ErrExpired, dropped.Horizon)
+		}
+	}
+	return nil
 }
 
 func (r *recording) store(ctx context.Context, tx Tx, tenant string, items []RecordRequest, now engine.Instant) ([]RecordResult, error) {

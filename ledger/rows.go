@@ -242,9 +242,34 @@ type ChainEntry struct {
 	ClaimID     string
 	Lens        engine.Lens
 	Raw         engine.RawVerdict
+	Reasons     []string
 	VerdictHash [32]byte
 	ChainHash   [32]byte
 	Document    string
+}
+
+// ChainRun is a run as it is stored, without its verdicts.
+type ChainRun struct {
+	Seq, OutcomeSeq int64
+	ID, ClaimID     string
+	Contract        ContractRef
+	Headline        string
+	Report          json.RawMessage
+}
+
+// StoredFact is a fact with its content hash as it is stored.
+type StoredFact struct {
+	engine.Fact
+	ContentHash []byte
+	// Err says that the stored attributes are no object that this program could have written; Attributes are empty then.
+	Err error
+}
+
+// Dropped is what retention has removed of a tenant.
+type Dropped struct {
+	// Horizon is the latest one: actions requested at it or later have kept everything. 0 for never.
+	Horizon        engine.Instant
+	Facts, Reports int64
 }
 
 // OrphanFilter selects facts by source and type pairs and time.

@@ -40,6 +40,8 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Evaluation", exerciseEvaluation},
 		{"Reading", exerciseReading},
 		{"Overview", exerciseOverview},
+		{"Audit", exerciseAudit},
+		{"Retention", exerciseRetention},
 		{"Keys", exerciseKeys},
 		{"Concurrency", exerciseConcurrency},
 	} {

@@ -73,7 +73,7 @@ func exerciseRuns(t *testing.T, open opener) {
 		entries := b.checkChain(acme)
 		wantSame(t, "entries", len(entries), 4)
 		wantSame(t, "entry", entries[2], ledger.ChainEntry{
-			Seq: 3, ClaimID: second.ClaimID, Lens: engine.Outcome, Raw: engine.Verified,
+			Seq: 3, ClaimID: second.ClaimID, Lens: engine.Outcome, Raw: engine.Verified, Reasons: second.Outcome.Reasons,
 			VerdictHash: second.Outcome.Hash, ChainHash: second.Outcome.ChainHash, Document: second.Outcome.Document,
 		})
 		wantSame(t, "the other tenant's", len(b.checkChain(other)), 0)

@@ -12,11 +12,10 @@ import (
 
 var (
 	chainHead     = named("ChainHead")
-	readChain     = named("ReadChain")
 	verdictByHash = named("VerdictByHash")
 )
 
-// ChainHead implements ledger.Reading.
+// ChainHead implements ledger.Audit.
 func (t *tx) ChainHead(ctx context.Context, tenant string) (int64, [32]byte, error) {
 	seq, hash, err := t.head(ctx, tenant, chainHead)
 	if errors.Is(err, ledger.ErrNotFound) {
@@ -36,23 +35,6 @@ func (t *tx) head(ctx context.Context, tenant string, s statement) (int64, [32]b
 	}
 	hash, err := hashOf("chain_hash of the chain's head", head.Hash)
 	return head.Seq, hash, err
-}
-
-// ReadChain implements ledger.Reading.
-func (t *tx) ReadChain(ctx context.Context, tenant string, after int64, limit int) ([]ledger.ChainEntry, error) {
-	return collect(ctx, t, readChain, func(row pgx.CollectableRow) (ledger.ChainEntry, error) {
-		var e ledger.ChainEntry
-		var hash, chain []byte
-		if err := row.Scan(&e.Seq, &e.ClaimID, (*string)(&e.Lens), (*string)(&e.Raw), &hash, &chain, &e.Document); err != nil {
-			return e, err
-		}
-		var err error
-		if e.VerdictHash, err = hashOf("verdict_hash", hash); err != nil {
-			return e, err
-		}
-		e.ChainHash, err = hashOf("chain_hash", chain)
-		return e, err
-	}, tenant, after, limit)
 }
 
 // VerdictByHash implements ledger.Reading.

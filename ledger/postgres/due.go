@@ -44,6 +44,9 @@ func (t *tx) LeaseDue(ctx context.Context, tenant string, lease ledger.Lease, li
 
 // LeaseActions implements ledger.Verification.
 func (t *tx) LeaseActions(ctx context.Context, tenant string, lease ledger.Lease, claimIDs []string) ([]ledger.Due, error) {
+	if err := t.refuseExpired(ctx, tenant, claimIDs); err != nil {
+		return nil, err
+	}
 	return t.leased(ctx, leaseActions, tenant, lease.Now, lease.Owner, lease.Until, claimIDs)
 }
 

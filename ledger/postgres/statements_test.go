@@ -48,6 +48,7 @@ var acrossTenants = map[string]string{
 	"ReferenceTable":  "moves a table",
 
 	"LockCompensations": "touches no table",
+	"TakeRetentionRole": "touches no table",
 	"NewestApplied":     "the schema's version",
 	"Notify":            "touches no table",
 	"Listen":            "touches no table",

@@ -74,6 +74,9 @@ func (t *tx) LeaseActions(ctx context.Context, tenant string, lease ledger.Lease
 		return nil, nil
 	}
 	ids := list(claimIDs)
+	if err := t.refuseExpired(ctx, tenant, ids); err != nil {
+		return nil, err
+	}
 	if _, err := t.execute(ctx, makeDue, tenant, ids, lease.Now); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ var (
 	summary              = fixed.Named("Summary")
 	compensations        = fixed.Named("Compensations")
 	verdictByHash        = fixed.Named("VerdictByHash")
-	readChain            = fixed.Named("ReadChain")
 	orphans              = fixed.Named("Orphans")
 	tenants              = fixed.Named("Tenants")
 )
@@ -240,17 +239,6 @@ func (t *tx) VerdictByHash(ctx context.Context, hash [32]byte) (ledger.PublicVer
 		copy(v.Hash[:], sum)
 		return v, err
 	}, hash[:])
-}
-
-// ReadChain implements ledger.Reading.
-func (t *tx) ReadChain(ctx context.Context, tenant string, after int64, limit int) ([]ledger.ChainEntry, error) {
-	return collect(ctx, t, readChain, func(scan scan) (e ledger.ChainEntry, err error) {
-		var verdict, chain []byte
-		err = scan(&e.Seq, &e.ClaimID, &e.Lens, &e.Raw, &verdict, &chain, &e.Document)
-		copy(e.VerdictHash[:], verdict)
-		copy(e.ChainHash[:], chain)
-		return e, err
-	}, tenant, after, limit)
 }
 
 // Orphans implements ledger.Reading.

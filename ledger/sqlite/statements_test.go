@@ -20,6 +20,9 @@ var acrossTenants = map[string]string{
 	"Tenants":       "the list of tenants itself",
 	"LastFact":      "the last row of the file, whose ever it is",
 
+	"DeclareDropping": "opens the triggers to this transaction",
+	"EndDropping":     "closes them again",
+
 	"ActionsOfEvents":      "what is delivered",
 	"ContractHashes":       "contracts belong to all tenants",
 	"PublishContracts":     "contracts belong to all tenants",
@@ -32,7 +35,7 @@ var acrossTenants = map[string]string{
 }
 
 // ownedTables matches a table that belongs to tenants where a statement reads or changes it, with its alias.
-var ownedTables = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (claims|facts|subject_links|sources|due|runs|verdicts|chain_heads|outbox|api_keys|trace_contexts|stored_actions|stored_runs|compensated_claims)\b(?: (?:AS )?([a-z])\b)?`)
+var ownedTables = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (claims|facts|subject_links|sources|due|runs|verdicts|chain_heads|outbox|api_keys|retentions|trace_contexts|stored_actions|stored_runs|compensated_claims)\b(?: (?:AS )?([a-z])\b)?`)
 
 // Every table that a statement names is held to one tenant: by its alias, or by
 // its own name where the statement joins it to a batch.

@@ -32,3 +32,10 @@ FROM runs r
 JOIN verdicts o ON o.tenant_id = $1 AND o.seq = r.outcome_seq
 JOIN verdicts p ON p.tenant_id = $1 AND p.seq = r.seq
 WHERE r.tenant_id = $1 AND r.seq = ANY ($2::bigint[]);
+
+-- name: ChainRuns
+SELECT r.seq, r.outcome_seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.headline, coalesce(r.report::text, '')
+FROM runs r
+WHERE r.tenant_id = $1 AND r.seq > $2
+ORDER BY r.seq
+LIMIT $3;

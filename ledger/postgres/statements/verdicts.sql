@@ -1,5 +1,5 @@
 -- name: ReadChain
-SELECT v.seq, v.claim_id, v.lens, v.raw_verdict, v.verdict_hash, v.chain_hash, v.document
+SELECT v.seq, v.claim_id, v.lens, v.raw_verdict, v.reasons, v.verdict_hash, v.chain_hash, v.document
 FROM verdicts v
 WHERE v.tenant_id = $1 AND v.seq > $2
 ORDER BY v.seq

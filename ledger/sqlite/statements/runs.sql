@@ -11,3 +11,7 @@ WHERE c.tenant_id = ?1 AND c.claim_id IN (SELECT value FROM json_each(?2));
 
 -- name: Runs
 SELECT r.* FROM stored_runs r WHERE r.tenant_id = ?1 AND r.claim_id = ?2 ORDER BY r.seq;
+
+-- name: ChainRuns
+SELECT r.seq, r.outcome_seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.headline, coalesce(r.report, '') FROM runs r
+WHERE r.tenant_id = ?1 AND r.seq > ?2 ORDER BY r.seq LIMIT ?3;

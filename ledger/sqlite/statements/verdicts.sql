@@ -11,5 +11,5 @@ WHERE v.verdict_hash = ?1
 ORDER BY r.computed_at, v.seq LIMIT 1;
 
 -- name: ReadChain
-SELECT v.seq, v.claim_id, v.lens, v.raw_verdict, v.verdict_hash, v.chain_hash, v.document FROM verdicts v
+SELECT v.seq, v.claim_id, v.lens, v.raw_verdict, v.reasons, v.verdict_hash, v.chain_hash, v.document FROM verdicts v
 WHERE v.tenant_id = ?1 AND v.seq > ?2 ORDER BY v.seq LIMIT ?3;

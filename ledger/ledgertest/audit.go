@@ -1,0 +1,49 @@
+package ledgertest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+func exerciseAudit(t *testing.T, open opener) {
+	t.Run("ChainRuns", func(t *testing.T) {
+		b := setup(t, open)
+		b.record(act("a", "order_1"), act("b", "order_2"))
+		first := b.settle(engine.ClaimID(acme, "a"), ledger.Pending, engine.NotVerified, noon)
+		second := b.settle(engine.ClaimID(acme, "b"), ledger.Settled, engine.Verified, noon+1)
+		asStored := func(r ledger.Run) ledger.ChainRun {
+			return ledger.ChainRun{
+				Seq: r.Seq, OutcomeSeq: r.Outcome.Seq, ID: r.ID, ClaimID: r.ClaimID, Contract: r.Contract, Headline: r.Headline, Report: r.Report,
+			}
+		}
+		chainRuns := func(tenant string, after int64, limit int) (runs []ledger.ChainRun) {
+			b.view(func(tx ledger.Tx) (err error) {
+				runs, err = tx.ChainRuns(t.Context(), tenant, after, limit)
+				return err
+			})
+			return runs
+		}
+		wantSame(t, "all", chainRuns(acme, 0, 10), []ledger.ChainRun{asStored(first), asStored(second)})
+		wantSame(t, "one", chainRuns(acme, 0, 1), []ledger.ChainRun{asStored(first)})
+		wantSame(t, "the rest", chainRuns(acme, first.Seq, 10), []ledger.ChainRun{asStored(second)})
+		wantSame(t, "the other tenant's", len(chainRuns(other, 0, 10)), 0)
+	})
+
+	t.Run("FactsByRef", func(t *testing.T) {
+		b := setup(t, open)
+		one, two := b.fact("re_1", "stripe", "refund_created", "order_1", noon), b.fact("re_2", "crm", "note_added", "order_1", noon+1)
+		b.ingest(noon, one, two)
+		b.ingestBatch(other, noon, ledger.FactBatch{Facts: []engine.Fact{b.fact("re_3", "stripe", "refund_created", "order_1", noon)}})
+		b.view(func(tx ledger.Tx) error {
+			found, err := tx.FactsByRef(t.Context(), acme, []string{"re_2", "re_3", "re_1", "re_1", "", "re_\x00"})
+			slices.SortFunc(found, func(a, b ledger.StoredFact) int { return strings.Compare(a.RawRef, b.RawRef) })
+			hashOne, hashTwo := one.ContentHash(), two.ContentHash()
+			wantSame(t, "facts", found, []ledger.StoredFact{{Fact: one, ContentHash: hashOne[:]}, {Fact: two, ContentHash: hashTwo[:]}})
+			return err
+		})
+	})
+}
