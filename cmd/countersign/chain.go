@@ -41,6 +41,9 @@ number that does not hold. Give --head the chain hash that you noted at an earli
 to see that the chain of today still contains it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !isHead(head) {
+				return usagef("--head: %q is no chain hash of 64 lowercase hex digits, as log verify prints it", head)
+			}
 			return withStore(cmd.Context(), flags.url(), func(store ledger.Ledger) error {
 				view, err := verifyChain(cmd.Context(), t, store, flags.tenant, head)
 				if err != nil {
@@ -53,6 +56,12 @@ to see that the chain of today still contains it.`,
 	flags.add(cmd)
 	cmd.Flags().StringVar(&head, "head", "", "a chain hash (64 hex digits) that has to stand in the chain")
 	return cmd
+}
+
+// isHead: a mistyped head is no news about the chain. None given is none wanted.
+func isHead(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return text == "" || (err == nil && len(raw) == sha256.Size && text == hex.EncodeToString(raw))
 }
 
 // chainPage is how many verdicts are read at once.

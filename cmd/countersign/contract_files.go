@@ -33,6 +33,9 @@ func contractFilesIn(path string) ([]contract.File, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
+	if !info.IsDir() && isTestFile(path) {
+		return nil, usagef("%s holds tests, no contract; countersign contracts test runs them", path)
+	}
 	if !info.IsDir() {
 		file, err := readContract(path)
 		return []contract.File{file}, err

@@ -53,6 +53,9 @@ func testFiles(paths []string) ([]string, error) {
 		if err != nil {
 			return nil, unreadable(err)
 		}
+		if !info.IsDir() && !isTestFile(path) {
+			return nil, usagef("%s is no contract test: the name of one ends in _test.yaml", path)
+		}
 		if !info.IsDir() {
 			files = append(files, path)
 			continue

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -181,8 +182,11 @@ func newKeysRevoke(t *terminal) *cobra.Command {
 				err := store.Update(cmd.Context(), func(tx ledger.Tx) error {
 					return tx.RevokeKey(cmd.Context(), flags.tenant, args[0], now())
 				})
+				if errors.Is(err, ledger.ErrNotFound) {
+					return nof("tenant %q has no key %q; countersign keys list shows what there is", flags.tenant, args[0])
+				}
 				if err != nil {
-					return fmt.Errorf("tenant %q: %w", flags.tenant, err)
+					return err
 				}
 				if t.json() {
 					return t.printJSON(map[string]any{"id": args[0], "revoked": true})

@@ -96,5 +96,13 @@ func (l *local) Wait(ctx context.Context, ref string, timeout time.Duration) (ap
 	waited, err := l.service.Wait(ctx, l.caller, ref, timeout)
 	cancel()
 	background.Wait()
-	return waited, errors.Join(err, settling, watching)
+	return waited, errors.Join(err, unlessEnded(settling), unlessEnded(watching))
+}
+
+// unlessEnded leaves out that somebody was told to stop, which is no news.
+func unlessEnded(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }

@@ -44,7 +44,7 @@ func TestKeys(t *testing.T) {
 	}
 	badInput{
 		args: []string{"keys", "revoke", "key_none", "--store", store}, code: exitNo,
-		stderr: "countersign: tenant \"default\": not found: key \"key_none\"\n",
+		stderr: "countersign: tenant \"default\" has no key \"key_none\"; countersign keys list shows what there is\n",
 	}.check(t)
 }
 

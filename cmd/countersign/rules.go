@@ -45,7 +45,7 @@ Without --config: all dialects, no rules.`,
 			if err != nil {
 				return usagef("%s: %w", input, err)
 			}
-			return printTried(t, results)
+			return printTried(t, results, len(settings.Rules) > 0)
 		},
 	}
 	cmd.Flags().StringVar(&input, "input", "", "OTLP/JSON traces or logs; - reads standard input")
@@ -84,7 +84,7 @@ func processorConfig(ctx context.Context, path, name string) (*agentactionproces
 	return settings, nil
 }
 
-func printTried(t *terminal, results []agentactionprocessor.TryResult) error {
+func printTried(t *terminal, results []agentactionprocessor.TryResult, ruled bool) error {
 	if t.json() {
 		return t.printJSON(results)
 	}
@@ -94,6 +94,9 @@ func printTried(t *terminal, results []agentactionprocessor.TryResult) error {
 		t.printf("  arguments %s\n", printable(compact(r.Arguments)))
 		for _, rule := range r.Rules {
 			printTriedRule(t, rule)
+		}
+		if ruled && len(r.Rules) == 0 {
+			t.printf("  %s\n", t.style.dim("no rule is for it"))
 		}
 	}
 	t.printf("%s recognised\n", plural(len(results), "tool call"))

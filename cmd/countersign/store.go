@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +43,9 @@ func (f *storeFlags) url() string {
 
 // openStore opens a store whose schema is current.
 func openStore(ctx context.Context, url string) (ledger.Ledger, error) {
+	if err := thereIs(url); err != nil {
+		return nil, err
+	}
 	store, err := open.Ledger(ctx, url)
 	if err != nil {
 		return nil, err
@@ -47,6 +54,28 @@ func openStore(ctx context.Context, url string) (ledger.Ledger, error) {
 		return store, nil
 	}
 	return nil, errors.Join(err, store.Close())
+}
+
+// thereIs keeps a command that only reads from leaving an empty database where
+// somebody mistyped a path, or stood in another folder.
+func thereIs(url string) error {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok || path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("there is no store %s; name another with --store, or make this one: countersign migrate --store %s%s", url, url, serverHint())
+}
+
+// serverHint is for those who named a sidecar and got the default store: what
+// asks a sidecar never comes here.
+func serverHint() string {
+	if os.Getenv("COUNTERSIGN_SERVER") == "" {
+		return ""
+	}
+	return "; COUNTERSIGN_SERVER is of no use here: this works on a store directly"
 }
 
 // withStore opens, works and closes.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/engine/report"
+	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/api"
 	"github.com/countersign-otel/countersign/verifier/view"
 )
@@ -34,7 +36,7 @@ func printVerification(t *terminal, v view.Verification, whole any) error {
 	}
 	if len(v.Checks) > 0 {
 		t.printf("\n")
-		t.print(checkTable(v.Checks))
+		t.print(checkTable(v.Checks, v.Status))
 	}
 	return nil
 }
@@ -88,16 +90,31 @@ func laggards(list []report.Lagging) string {
 	return strings.Join(texts, ", ")
 }
 
-func checkTable(checks []report.Check) table {
+func checkTable(checks []report.Check, status string) table {
 	b := table{head: []string{"OK", "SECTION", "CHECK", "VALUE", "EVIDENCE"}}
 	for _, check := range checks {
-		ok := "NO"
-		if check.OK {
-			ok = "ok"
-		}
-		b.add(ok, string(check.Section), printable(check.Description), printable(valueText(check.Value)), printable(evidenceText(check.Evidence)))
+		b.add(okWord(check, status), string(check.Section), printable(ruleName(check)),
+			printable(valueText(check.Value)), printable(evidenceText(check.Evidence)))
 	}
 	return b
+}
+
+// okWord says of an effect that is missing while the window is open that it is awaited, not missed.
+func okWord(check report.Check, status string) string {
+	switch {
+	case check.OK:
+		return "ok"
+	case check.Section == contract.ExpectedEffects && status == ledger.Pending:
+		return "not yet"
+	}
+	return "NO"
+}
+
+// ruleName is a check's description as the name of a rule. Two descriptions are
+// sentences about a rule that was broken, which beside "ok" say the opposite.
+func ruleName(check report.Check) string {
+	name := strings.TrimSuffix(check.Description, " was not so before the action")
+	return strings.TrimSuffix(name, " undid the action")
 }
 
 // valueText prints a check's value; over HTTP {expected, observed} comes as a map.

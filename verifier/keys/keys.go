@@ -104,7 +104,7 @@ func checkRequest(r Request) ([]string, error) {
 		}
 	}
 	if r.Role == ledger.RoleEvidence && len(r.Sources) == 0 {
-		return nil, fmt.Errorf("%w: an evidence key needs the sources that it pushes facts for", ErrRequest)
+		return nil, fmt.Errorf("%w: an evidence key needs the sources that it pushes facts for; name each with --source", ErrRequest)
 	}
 	if r.Role != ledger.RoleEvidence && len(r.Sources) > 0 {
 		return nil, fmt.Errorf("%w: only an evidence key is bound to sources, not one with the role %s", ErrRequest, r.Role)

@@ -125,7 +125,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		want    string
 	}{
 		{Request{Role: "root"}, `cannot make a key: unknown role "root"; write one of recorder, evidence, analyst, viewer`},
-		{Request{Role: ledger.RoleEvidence}, "cannot make a key: an evidence key needs the sources that it pushes facts for"},
+		{Request{Role: ledger.RoleEvidence}, "cannot make a key: an evidence key needs the sources that it pushes facts for; name each with --source"},
 		{Request{Role: ledger.RoleRecorder, Sources: []string{"crm"}}, "cannot make a key: only an evidence key is bound to sources, not one with the role recorder"},
 		{Request{Role: ledger.RoleEvidence, Sources: []string{"the crm"}}, `cannot make a key: source: invalid identifier "the crm": write a letter, then letters, digits or _ . : -, at most 64 in all`},
 		{Request{Role: ledger.RoleViewer, Tenant: "a\nb"}, "cannot make a key: invalid id: tenant has the control character U+000A"},

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-otel/countersign/engine/contract"
+	"github.com/countersign-otel/countersign/engine/report"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+// TestNoStoreThere: a mistyped path is named, and no empty database is left behind.
+func TestNoStoreThere(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "countersign.db")
+	store := "sqlite:" + path
+	for _, args := range [][]string{
+		{"actions", "list"}, {"actions", "wait", "a"}, {"keys", "list"}, {"keys", "create", "--role", "viewer"},
+		{"log", "verify"}, {"report", "orphans"}, {"contracts", "publish", "../../contracts"},
+	} {
+		badInput{
+			args: append(args, "--store", store), code: exitCouldNot,
+			stderr: "countersign: there is no store " + store + "; name another with --store, or make this one: countersign migrate --store " + store + "\n",
+		}.check(t)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a command that failed left %s behind: %v", path, err)
+	}
+}
+
+// TestNoServerForStoreCommands is not parallel: it sets the environment.
+func TestNoServerForStoreCommands(t *testing.T) {
+	t.Setenv("COUNTERSIGN_SERVER", "http://localhost:8383")
+	store := "sqlite:" + filepath.Join(t.TempDir(), "countersign.db")
+	badInput{
+		args: []string{"keys", "list", "--store", store}, code: exitCouldNot,
+		stderr: "countersign: there is no store " + store + "; name another with --store, or make this one: countersign migrate --store " + store +
+			"; COUNTERSIGN_SERVER is of no use here: this works on a store directly\n",
+	}.check(t)
+}
+
+func TestRemedies(t *testing.T) {
+	t.Parallel()
+	store := migrated(t)
+	for _, bad := range []badInput{
+		{
+			name: "nobody waits for what is not there", args: []string{"actions", "wait", "nope", "--store", store}, code: exitNo,
+			stderr: "countersign: no action \"nope\" is recorded\n",
+		},
+		{
+			name: "a mistyped head", args: []string{"log", "verify", "--head", "ABC", "--store", store}, code: exitUsage,
+			stderr: "countersign: --head: \"ABC\" is no chain hash of 64 lowercase hex digits, as log verify prints it\n",
+		},
+		{
+			name: "tests for contracts", args: []string{"contracts", "validate", "../../contracts/payout_test.yaml"}, code: exitUsage,
+			stderr: "countersign: ../../contracts/payout_test.yaml holds tests, no contract; countersign contracts test runs them\n",
+		},
+		{
+			name: "a contract for tests", args: []string{"contracts", "test", "../../contracts/payout.yaml"}, code: exitUsage,
+			stderr: "countersign: ../../contracts/payout.yaml is no contract test: the name of one ends in _test.yaml\n",
+		},
+		{
+			name: "an evidence key for nothing", args: []string{"keys", "create", "--role", "evidence", "--store", store}, code: exitUsage,
+			stderr: "countersign: cannot make a key: an evidence key needs the sources that it pushes facts for; name each with --source\n",
+		},
+		{
+			name: "a call that no rule is for", args: []string{"rules", "try", "--input", "../../examples/telemetry/vercel-ai-v6.json", "--config", "testdata/rules.yaml"}, code: exitDone,
+			stdout: `send_refund  vercel_ai_legacy  span 296e33ac6314a70c
+  agent support-agent, session sess-42, outcome error
+  arguments {"amount":12.5,"order_id":"A-1001"}
+  no rule is for it
+get_weather  vercel_ai_legacy  span 7be24fc7a5f1379d
+  agent support-agent, session sess-42, outcome success
+  arguments {"city":"Paris"}
+  nothing by rules[0]: subject_id: the expression gave no value
+2 tool calls recognised
+`,
+		},
+	} {
+		t.Run(bad.name, func(t *testing.T) {
+			t.Parallel()
+			bad.check(t)
+		})
+	}
+}
+
+// TestCheckTable: a rule that was kept is not described as broken, and what may still come is not missed.
+func TestCheckTable(t *testing.T) {
+	t.Parallel()
+	checks := []report.Check{
+		{Section: contract.Preconditions, OK: true, Description: "shop order_status (status = eligible) was not so before the action"},
+		{Section: contract.ReversedBy, OK: true, Description: "bank returned undid the action"},
+		{Section: contract.ForbiddenEffects, Description: "bank refunded"},
+		{Section: contract.ExpectedEffects, Description: "bank paid"},
+	}
+	for status, missing := range map[string]string{ledger.Pending: "not yet", ledger.Settled: "NO"} {
+		want := [][]string{
+			{"ok", "preconditions", "shop order_status (status = eligible)", "-", "-"},
+			{"ok", "reversed_by", "bank returned", "-", "-"},
+			{"NO", "forbidden_effects", "bank refunded", "-", "-"},
+			{missing, "expected_effects", "bank paid", "-", "-"},
+		}
+		if diff := cmp.Diff(want, checkTable(checks, status).rows); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", status, diff)
+		}
+	}
+}
