@@ -51,8 +51,8 @@ func TestFilters(t *testing.T) {
 	for query, want := range map[string][]string{
 		"":                            everything,
 		"verdict=PASS":                {"fix", "passed"},
-		"verdict=fail":                {"pending", "failed"}, // the provisional verdict counts, as in the API
-		"verdict=UNKNOWN":             {"unknown"},
+		"verdict=fail":                {"failed"},
+		"verdict=UNKNOWN":             {"pending", "unknown"}, // the provisional verdict counts, as in the API
 		"verdict=COMPENSATED":         {"failed"},
 		"contract_id=REFUND_WORKFLOW": everything,
 		"contract_id=payout":          nil,

@@ -119,10 +119,15 @@ func (a axis) ticks() []tick {
 			break
 		}
 	}
+	for int64(a.length())/int64(step) > 8 {
+		step *= 2
+	}
 	format := "15:04"
 	switch {
 	case step < engine.Minute:
 		format = "15:04:05"
+	case step >= 26*engine.Week:
+		format = "Jan 2006"
 	case step >= engine.Day:
 		format = "Jan 2"
 	}

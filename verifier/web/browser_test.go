@@ -176,7 +176,7 @@ func TestBrowser(t *testing.T) {
 // nothing from elsewhere.
 func viewsInBrowser(t *testing.T, browser context.Context) {
 	f := newFixture(t)
-	f.showcase()
+	f.showcase(240)
 	b := newTab(t, browser, f)
 	troubles := watch(b)
 	b.scheme("light")

@@ -264,7 +264,7 @@ func (p *Page) parked(w http.ResponseWriter, r *http.Request) error {
 		}
 		parked, err := tx.ParkedActions(r.Context(), tenant, mostParked)
 		for _, one := range parked {
-			v.Parked = append(v.Parked, parkedRow{Parked: one, Path: actionPath(one.Due.ClaimID), Disagreeing: disagreement(one.Error)})
+			v.Rows = append(v.Rows, parkedRow{Parked: one, Path: actionPath(one.Due.ClaimID), Disagreeing: disagreement(one.Error)})
 		}
 		return err
 	})

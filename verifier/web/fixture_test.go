@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -360,11 +361,12 @@ func (b *browser) signIn(secret, next string) answer {
 	return b.do(http.MethodPost, "/sign-in", url.Values{"token": {form}, "next": {next}, "key": {secret}})
 }
 
+// wantIn demands texts of a page, as they stand or as a reader sees them.
 func wantIn(t testing.TB, what, page string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if !strings.Contains(page, text) {
-			t.Errorf("%s: no %q in:\n%s", what, text, page)
+		if !strings.Contains(page, text) && !strings.Contains(html.UnescapeString(page), text) {
+			t.Errorf("%s: no %q in:\n%s", what, text, body(page))
 			return
 		}
 	}
@@ -374,10 +376,18 @@ func wantNotIn(t testing.TB, what, page string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if strings.Contains(page, text) {
-			t.Errorf("%s: %q in:\n%s", what, text, page)
+			t.Errorf("%s: %q in:\n%s", what, text, body(page))
 			return
 		}
 	}
+}
+
+// body is what a page has of its own.
+func body(page string) string {
+	if _, after, ok := strings.Cut(page, "<main"); ok {
+		page = after
+	}
+	return page[:min(len(page), 3000)]
 }
 
 func actionOf(id string) string { return "/actions/" + engine.ClaimID(acme, id) }

@@ -21,8 +21,8 @@ func hostileStore(t testing.TB) *fixture {
 id: hostile
 version: 1
 kind: action
-vendor: "` + yaml(hostile) + `"
-vendor_display: "` + yaml(hostile) + `"
+vendor: "` + yaml(hostile[:115]) + `"
+vendor_display: "` + yaml(hostile[:115]) + `"
 description: "` + yaml(hostile) + `"
 source_citation: {url: "javascript:alert(1)", retrieved: "2026-09-28", title: "` + yaml(hostile) + `", notes: "` + yaml(hostile) + `"}
 action:
@@ -92,7 +92,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	for _, path := range hostilePages() {
 		got := b.get(path)
 		if got.status >= http.StatusInternalServerError || got.status == http.StatusSeeOther {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
+			t.Errorf("%s: %d %s", path, got.status, body(got.body))
 		}
 		page, err := html.Parse(strings.NewReader(got.body))
 		if err != nil {

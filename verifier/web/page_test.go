@@ -8,7 +8,7 @@ import (
 func TestEveryPageIsServed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.showcase()
+	f.showcase(20)
 	b := f.reader()
 	for path, texts := range map[string][]string{
 		"/":                          {"Verified completion", "Newest failures", "By contract", "refund_workflow", "support-agent"},

@@ -133,7 +133,7 @@ func disagreement(parkedError string) bool {
 
 type parkedView struct {
 	frame
-	Parked []parkedRow
+	Rows []parkedRow
 }
 
 type parkedRow struct {

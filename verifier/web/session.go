@@ -153,7 +153,11 @@ func (p *Page) signed(h handler) http.HandlerFunc {
 		if p.Touch != nil {
 			p.Touch(s.Tenant, s.KeyID)
 		}
-		return h(w, r.WithContext(context.WithValue(r.Context(), sessionContext, s)))
+		r = r.WithContext(context.WithValue(r.Context(), sessionContext, s))
+		if err := h(w, r); err != nil {
+			p.fail(w, r, err) // with the session's navigation
+		}
+		return nil
 	})
 }
 

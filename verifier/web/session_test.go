@@ -248,7 +248,7 @@ func TestNextStaysOnThisSite(t *testing.T) {
 func TestTenantsDoNotSeeEachOther(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.showcase()
+	f.showcase(20)
 	secret := f.key(keys.Request{Role: ledger.RoleViewer, Tenant: other})
 	b := f.browser()
 	if got := b.signIn(secret, "/"); got.status != http.StatusSeeOther {
@@ -256,7 +256,12 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/actions", "/sources", "/orphans", "/parked", "/contracts/refund_workflow", "/actions?q=order_10231", "/actions?q=act_demo_refund_001"} {
 		got := b.get(path)
-		wantNotIn(t, path, strings.ReplaceAll(got.body, `value="order_10231"`, ""), "act_demo_refund_00", "order_99001", "support-agent<", "87.0")
+		_, search, _ := strings.Cut(path, "?q=") // what was looked for is repeated
+		page := got.body
+		if search != "" {
+			page = strings.ReplaceAll(page, search, "")
+		}
+		wantNotIn(t, path, page, "act_demo_refund_00", "order_10232", "order_99001", "support-agent<", "night-shift")
 		if got.status != http.StatusOK {
 			t.Errorf("%s: %d", path, got.status)
 		}

@@ -12,12 +12,12 @@ import (
 const hostile = `"><script>document.title='taken'</script><img src=x onerror="document.title='taken'"><svg/onload=alert(1)>{{.}}</title></textarea>'` + "`${1}"
 
 // showcase fills a day: three contracts, several agents, every verdict, and the
-// stories that the page is there for. It ends at the moment that it returns.
-func (f *fixture) showcase() engine.Instant {
+// stories that the page is there for; busy is how many actions there are beside them. It ends at the moment that it returns.
+func (f *fixture) showcase(busy int) engine.Instant {
 	f.t.Helper()
 	f.library()
 	end := start + 22*3600
-	f.busyDay(end)
+	f.busyDay(end, busy)
 	f.failingRefund(end - 3000)
 	f.passingRefund(end - 2400)
 	f.overTheLimit(end - 5400)
@@ -35,14 +35,14 @@ func (f *fixture) showcase() engine.Instant {
 }
 
 // busyDay is what mostly happens: most actions pass, some do not.
-func (f *fixture) busyDay(end engine.Instant) {
+func (f *fixture) busyDay(end engine.Instant, many int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	agents := []string{"support-agent", "support-agent", "support-agent", "refund-bot", "refund-bot", "night-shift"}
 	var batch ledger.FactBatch
 	var actions []engine.Action
 	var ids []string
-	for i := range 240 {
-		hour := 3.0 + 19*float64(i)/240 + random.Float64()*0.7
+	for i := range many {
+		hour := 3.0 + 19*float64(i)/float64(many) + random.Float64()*0.7
 		at := end - engine.Instant((22.2-hour)*3600) - 2000
 		order := fmt.Sprintf("order_%d", 10300+i)
 		a := refund(fmt.Sprintf("act_%05d", 40100+i), order, at, fmt.Sprint(20+random.IntN(200)))

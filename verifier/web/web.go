@@ -202,7 +202,7 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if told.status == http.StatusInternalServerError {
 		p.Logger.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "error", err)
 	}
-	v := errorView{frame: frame{Title: http.StatusText(told.status), Session: sessionOf(r.Context())}, Text: told.text, Status: told.status}
+	v := errorView{frame: frame{Title: http.StatusText(told.status), Session: sessionOf(r.Context()), Now: p.Now()}, Text: told.text, Status: told.status}
 	if err := p.write(w, told.status, "error", v); err != nil {
 		p.Logger.ErrorContext(r.Context(), "the page of an error failed", "path", r.URL.Path, "error", err)
 		http.Error(w, told.text, told.status)

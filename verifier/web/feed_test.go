@@ -1,0 +1,163 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/verifier/settle"
+)
+
+// events opens the stream of a browser and returns what it says, line by line.
+func (b *browser) events(ctx context.Context, lastID string) (*http.Response, <-chan string) {
+	b.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/live", nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if lastID != "" {
+		request.Header.Set("Last-Event-ID", lastID)
+	}
+	response, err := b.client.Do(request)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	lines := make(chan string, 100)
+	go func() {
+		defer close(lines)
+		scanner := bufio.NewScanner(response.Body)
+		for scanner.Scan() {
+			lines <- scanner.Text()
+		}
+	}()
+	b.t.Cleanup(func() {
+		response.Body.Close()
+		for range lines { // until the reader has ended
+		}
+	})
+	return response, lines
+}
+
+// next waits for a line with a start.
+func next(t *testing.T, lines <-chan string, start string) string {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case line, open := <-lines:
+			if !open {
+				t.Fatalf("the stream ended before %q", start)
+			}
+			if rest, ok := strings.CutPrefix(line, start); ok {
+				return rest
+			}
+		case <-deadline:
+			t.Fatalf("no %q in time", start)
+		}
+	}
+}
+
+func nextEvent(t *testing.T, lines <-chan string) event {
+	t.Helper()
+	if name := next(t, lines, "event: "); name != "verdicts" {
+		t.Fatalf("event %q", name)
+	}
+	var told event
+	if err := json.Unmarshal([]byte(next(t, lines, "data: ")), &told); err != nil {
+		t.Fatal(err)
+	}
+	return told
+}
+
+func TestLive(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).library()
+	f.live()
+	f.record(acme, refund("before", "order_0", start, "1"))
+	f.verify(start+1, "before")
+	b := f.reader()
+	response, lines := b.events(t.Context(), "")
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+		t.Fatalf("%d %v", response.StatusCode, response.Header)
+	}
+	next(t, lines, "retry: ")
+	f.record(acme, refund("a", "order_1", start, "1"))
+	f.record(other, refund("foreign", "order_1", start, "1"))
+	if _, err := f.verifier.Verify(t.Context(), other, []string{engine.ClaimID(other, "foreign")}, nil, "action"); err != nil {
+		t.Fatal(err)
+	}
+	f.verify(start+1, "a")
+	if diff := cmp.Diff(event{Seq: 4, Claims: []string{engine.ClaimID(acme, "a")}}, nextEvent(t, lines)); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+
+	// Another process stores verdicts too: nobody nudges the feed then.
+	elsewhere := settle.New(settle.Config{Ledger: f.store, Contracts: ledger.NewContractCache(0), Owner: "elsewhere", Now: f.now})
+	if _, err := elsewhere.Verify(t.Context(), acme, []string{engine.ClaimID(acme, "before")}, nil, "manual"); err != nil {
+		t.Fatal(err)
+	}
+	if got := nextEvent(t, lines); got.Seq != 6 || got.Claims[0] != engine.ClaimID(acme, "before") {
+		t.Errorf("from another process: %+v", got)
+	}
+
+	// A browser that comes back does not know what it missed.
+	_, again := b.events(t.Context(), "2")
+	if got := nextEvent(t, again); got.Seq != 6 || !got.More {
+		t.Errorf("after a break: %+v", got)
+	}
+}
+
+func TestLiveEndsWithThePage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.page.Run(ctx) }()
+	_, lines := f.reader().events(t.Context(), "")
+	next(t, lines, "retry: ")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	for range lines { // ends, or the test does not
+	}
+}
+
+func TestLiveIsBounded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for range mostListeners {
+		if _, _, err := f.page.feed.join(t.Context(), acme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	response, lines := f.reader().events(t.Context(), "")
+	if response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("%d, want 503", response.StatusCode)
+	}
+	for range lines {
+	}
+}
+
+func TestListenerForgetsNothing(t *testing.T) {
+	t.Parallel()
+	l := &listener{ready: make(chan struct{}, 1)}
+	l.add(event{Seq: 2, Claims: []string{"a"}})
+	l.add(event{Seq: 4, Claims: []string{"b"}})
+	if diff := cmp.Diff(event{Seq: 4, Claims: []string{"a", "b"}}, l.take()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	l.add(event{Seq: 6, Claims: make([]string, chainBatch)})
+	l.add(event{Seq: 8, Claims: []string{"c"}})
+	if got := l.take(); got.Seq != 8 || !got.More || len(got.Claims) != chainBatch {
+		t.Errorf("too many to name: seq %d, more %t, %d claims", got.Seq, got.More, len(got.Claims))
+	}
+}
