@@ -42,6 +42,8 @@ type Config struct {
 	Settlement Settlement `mapstructure:"settlement"`
 	// Emit sends verdicts back as telemetry.
 	Emit emit.Config `mapstructure:"emit"`
+	// Page is the web page, served beside the API.
+	Page PageConfig `mapstructure:"page"`
 	// RequestTimeout bounds a request apart from its waiting.
 	RequestTimeout time.Duration `mapstructure:"request_timeout"`
 	// ShutdownTimeout is how long requests may take to end at shutdown.
@@ -58,6 +60,13 @@ type Settlement struct {
 	PollInterval time.Duration `mapstructure:"poll_interval"`
 	// LeaseFor is how long a killed sidecar's work waits for another one.
 	LeaseFor time.Duration `mapstructure:"lease_for"`
+}
+
+// PageConfig is the web page.
+type PageConfig struct {
+	// TraceURL is where a trace is shown, with {trace_id} and {span_id} for its
+	// ids; empty shows no link.
+	TraceURL string `mapstructure:"trace_url"`
 }
 
 // Default serves a SQLite file on localhost and sends nothing.

@@ -28,6 +28,7 @@ import (
 	"github.com/countersign-otel/countersign/verifier/api"
 	"github.com/countersign-otel/countersign/verifier/emit"
 	"github.com/countersign-otel/countersign/verifier/settle"
+	"github.com/countersign-otel/countersign/verifier/web"
 )
 
 // Options of Run that are no settings.
@@ -99,6 +100,7 @@ type sidecar struct {
 	verifier *settle.Verifier
 	hub      *api.Hub
 	uses     *api.Uses
+	page     *web.Page
 	emitter  *emit.Emitter
 	server   *http.Server
 }
@@ -175,6 +177,14 @@ func (s *sidecar) wire(ctx context.Context) error {
 	owner := ownerName()
 	s.hub = api.NewHub(s.store, s.Settlement.PollInterval, s.Logger)
 	s.uses = api.NewUses(s.store, s.Now, s.Logger)
+	page, err := web.New(web.Config{
+		Ledger: s.store, Contracts: contracts, Now: s.Now, TraceURL: s.Page.TraceURL, PublicURL: s.Emit.PublicURL, Store: redact(s.Store),
+		Secure: s.TLS != nil, Touch: s.uses.Touch, Poll: s.Settlement.PollInterval, Logger: s.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	s.page = page
 	s.verifier = settle.New(settle.Config{
 		Ledger: s.store, Contracts: contracts, Owner: owner, Now: s.Now, Logger: s.Logger,
 		Settings: report.Settings{
@@ -185,11 +195,11 @@ func (s *sidecar) wire(ctx context.Context) error {
 		LeaseFor: engine.Duration(s.Settlement.LeaseFor / time.Second),
 		OnStored: func(tenant string, runs []ledger.Run) {
 			s.hub.Stored(tenant, runs)
+			s.page.Stored(tenant, runs)
 			counted.stored(runs)
 		},
 		OnParked: func(_ string, parked []ledger.Parked) { counted.parked.Add(float64(len(parked))) },
 	})
-	var err error
 	s.emitter, err = emit.New(ctx, s.Emit, emit.Options{
 		Ledger: s.store, Contracts: contracts, Owner: owner, Now: s.Now, Version: s.Version,
 		Registry: s.registry, Logger: s.Logger, PollInterval: s.Settlement.PollInterval,
@@ -200,9 +210,9 @@ func (s *sidecar) wire(ctx context.Context) error {
 	service := api.NewService(api.Config{
 		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Logger: s.Logger,
 	})
-	return s.wireServer(ctx, api.Handler(service, api.Options{
+	return s.wireServer(ctx, s.page.Handler(api.Handler(service, api.Options{
 		Version: s.Version, Registry: s.registry, Touch: s.uses.Touch, RequestTimeout: s.RequestTimeout,
-	}))
+	})))
 }
 
 func (s *sidecar) wireServer(ctx context.Context, handler http.Handler) error {
@@ -266,8 +276,9 @@ func (s *sidecar) announce(listener net.Listener) (string, error) {
 
 // serve runs the parts until ctx ends or one of them fails, and ends them in order.
 func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string) error {
-	failed := make(chan error, 5)
+	failed := make(chan error, 6)
 	hub := start(ctx, failed, s.hub.Run)
+	page := start(ctx, failed, s.page.Run)
 	uses := start(ctx, failed, s.uses.Run)
 	settling := start(ctx, failed, s.verifier.Run)
 	emitting := start(ctx, failed, s.emitter.Run)
@@ -283,6 +294,8 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 		s.Logger.Error("ending because a part failed", "error", cause)
 	}
 	hub.end() // lets those who wait go
+	page.end()
+	defer s.page.Close()
 	cause = errors.Join(cause, s.shutdown())
 	serving.end()
 	uses.end()

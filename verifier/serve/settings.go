@@ -52,6 +52,7 @@ func Settings() []Setting {
 		{"emit.compression", "gzip or none", text(func(c *Config) *string { return &c.Emit.Compression })},
 		{"emit.span_mode", "linked, child or off", text(func(c *Config) *string { return &c.Emit.SpanMode })},
 		{"emit.public_url", "where this API is reached from outside, for links in telemetry", text(func(c *Config) *string { return &c.Emit.PublicURL })},
+		{"page.trace_url", "where the page's links to traces lead, like https://grafana.example/trace/{trace_id}?span={span_id}", text(func(c *Config) *string { return &c.Page.TraceURL })},
 		{"request_timeout", "longest time of a request apart from its waiting", length(func(c *Config) *time.Duration { return &c.RequestTimeout })},
 		{"shutdown_timeout", "how long requests may take to end at shutdown", length(func(c *Config) *time.Duration { return &c.ShutdownTimeout })},
 	}
