@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-otel/countersign/engine"
-	"github.com/countersign-otel/countersign/engine/seal"
 	"github.com/countersign-otel/countersign/ledger"
 )
 
@@ -22,6 +19,14 @@ type chainView struct {
 	Tenant   string `json:"tenant"`
 	OK       bool   `json:"ok"`
 	Verified int64  `json:"verified"`
+	// Facts is how many facts that verdicts name as evidence were read and hold.
+	Facts int64 `json:"facts"`
+	// Dropped is how many times a verdict names a fact that retention has dropped, and
+	// DroppedReports how many runs have lost their report to it.
+	Dropped        int64 `json:"dropped_by_retention,omitempty"`
+	DroppedReports int64 `json:"reports_dropped_by_retention,omitempty"`
+	// Horizon is that of retention: what is older may be dropped.
+	Horizon *engine.Instant `json:"retention_horizon,omitempty"`
 	// Head is the chain hash of the newest verdict; all zero for an empty chain.
 	Head string `json:"head"`
 	// BrokenAt is the first sequence number that does not hold; 0 when all do.
@@ -35,15 +40,23 @@ func newLogVerify(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Re-read the chain and what it rests on",
-		Long: `Reads every verdict of the tenant from the store, makes its hash again from the stored
-document and the chain hash again from its predecessor, and names the first sequence
-number that does not hold. Give --head the chain hash that you noted at an earlier time
-to see that the chain of today still contains it.`,
+		Long: `Reads every verdict of the tenant from the store and names the first sequence number
+that does not hold:
+
+  - the hash of the verdict's document and the chain hash that follows from its predecessor;
+  - what the row says beside the document: lens, verdict, reasons, action;
+  - its run: that there is one for each two verdicts and no other, under the same action and
+    contract, and that its report names the same checks and the same evidence;
+  - the contract version, by its content;
+  - every fact that it names as evidence: that it is there and that its content is the one
+    that was ingested. What retention dropped is counted and breaks nothing;
+  - the end: nothing behind the head, nothing missing before it.
+
+Give --head the chain hash that you noted at an earlier time to see that the chain of
+today still contains it. Without one, a person who can rewrite the whole store can
+rewrite the whole chain.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !isHead(head) {
-				return usagef("--head: %q is no chain hash of 64 lowercase hex digits, as log verify prints it", head)
-			}
 			return withStore(cmd.Context(), flags.url(), func(store ledger.Ledger) error {
 				view, err := verifyChain(cmd.Context(), t, store, flags.tenant, head)
 				if err != nil {
@@ -58,13 +71,8 @@ to see that the chain of today still contains it.`,
 	return cmd
 }
 
-// isHead: a mistyped head is no news about the chain. None given is none wanted.
-func isHead(text string) bool {
-	raw, err := hex.DecodeString(text)
-	return text == "" || (err == nil && len(raw) == sha256.Size && text == hex.EncodeToString(raw))
-}
-
-// chainPage is how many verdicts are read at once.
+// chainPage is how many verdicts are read at once. It is even, so that the two
+// verdicts of a run stand in one page.
 const chainPage = 1000
 
 // verifyChain reads page by page: the chain is append-only, so that what was
@@ -72,95 +80,81 @@ const chainPage = 1000
 // not looked at.
 func verifyChain(ctx context.Context, t *terminal, store ledger.Ledger, tenant, wanted string) (chainView, error) {
 	view := chainView{Tenant: tenant}
-	var last int64
-	var stored [32]byte
-	if err := store.View(ctx, func(tx ledger.Tx) (err error) {
-		last, stored, err = tx.ChainHead(ctx, tenant)
-		return err
-	}); err != nil {
+	end, err := readEnd(ctx, store, tenant)
+	if err != nil {
 		return view, err
 	}
-	bar := t.progress("verdicts", last)
+	bar := t.progress("verdicts", end.seq)
 	defer bar.done()
-	var running [32]byte
-	seen := wanted == "" || wanted == hex.EncodeToString(running[:])
-	for view.Verified < last {
-		var page []ledger.ChainEntry
-		if err := store.View(ctx, func(tx ledger.Tx) (err error) {
-			page, err = tx.ReadChain(ctx, tenant, view.Verified, int(min(chainPage, last-view.Verified)))
-			return err
-		}); err != nil {
+	c := newChainCheck(tenant)
+	seen := wanted == "" || wanted == hex.EncodeToString(c.running[:])
+	for view.Verified < end.seq {
+		page, err := c.read(ctx, store, view.Verified, int(min(chainPage, end.seq-view.Verified)))
+		if err != nil {
 			return view, err
 		}
-		if len(page) == 0 {
-			return broken(view, view.Verified+1, fmt.Sprintf("is missing; the head says that there are %d", last)), nil
+		if len(page.verdicts) == 0 {
+			return broken(view, view.Verified+1, fmt.Sprintf("is missing; the head says that there are %d", end.seq)), nil
 		}
-		for _, entry := range page {
-			next, problem := checkEntry(entry, view.Verified+1, running)
-			if problem != "" {
+		for _, entry := range page.verdicts {
+			if problem := c.check(page, entry, view.Verified+1, &view); problem != "" {
 				return broken(view, view.Verified+1, problem), nil
 			}
-			running = next
-			seen = seen || wanted == hex.EncodeToString(running[:])
+			seen = seen || wanted == hex.EncodeToString(c.running[:])
 			view.Verified++
 		}
 		bar.at(view.Verified)
 	}
-	view.Head = hex.EncodeToString(running[:])
-	if running != stored {
-		return broken(view, last, fmt.Sprintf("has the chain hash %s, the head says %s", view.Head, hex.EncodeToString(stored[:]))), nil
-	}
-	if !seen {
+	view.Head = hex.EncodeToString(c.running[:])
+	switch {
+	case c.running != end.hash:
+		return broken(view, end.seq, fmt.Sprintf("has the chain hash %s, the head says %x", view.Head, end.hash)), nil
+	case end.beyond != 0:
+		return broken(view, end.beyond, fmt.Sprintf("stands behind the head, which says that there are %d: it was put in, or the head was set back", end.seq)), nil
+	case !seen:
 		return broken(view, 0, fmt.Sprintf("the chain does not contain %s: it is not the chain that had this head", printable(wanted))), nil
 	}
 	view.OK = true
 	return view, nil
 }
 
+// chainEnd is where the chain ends, read at one moment.
+type chainEnd struct {
+	seq  int64
+	hash [32]byte
+	// beyond is the first verdict or run behind the head; 0 for none.
+	beyond int64
+}
+
+func readEnd(ctx context.Context, store ledger.Ledger, tenant string) (end chainEnd, err error) {
+	err = store.View(ctx, func(tx ledger.Tx) error {
+		end = chainEnd{}
+		var err error
+		if end.seq, end.hash, err = tx.ChainHead(ctx, tenant); err != nil {
+			return err
+		}
+		verdicts, err := tx.ReadChain(ctx, tenant, end.seq, 1)
+		if err != nil {
+			return err
+		}
+		runs, err := tx.ChainRuns(ctx, tenant, end.seq, 1)
+		if err != nil {
+			return err
+		}
+		if len(verdicts) > 0 {
+			end.beyond = verdicts[0].Seq
+		}
+		if len(runs) > 0 && (end.beyond == 0 || runs[0].Seq < end.beyond) {
+			end.beyond = runs[0].Seq
+		}
+		return nil
+	})
+	return end, err
+}
+
 func broken(view chainView, seq int64, problem string) chainView {
 	view.OK, view.BrokenAt, view.Problem = false, seq, problem
 	return view
-}
-
-// checkEntry makes both hashes again and returns the chain hash to go on with.
-func checkEntry(entry ledger.ChainEntry, seq int64, previous [32]byte) (next [32]byte, problem string) {
-	if entry.Seq != seq {
-		return next, fmt.Sprintf("is missing; the next one stored is %d", entry.Seq)
-	}
-	hash := sha256.Sum256([]byte(entry.Document))
-	if hash != entry.VerdictHash {
-		return next, fmt.Sprintf("has a document with the hash %x, stored is %x: the document or the hash was changed", hash, entry.VerdictHash)
-	}
-	if problem := checkDocument(entry); problem != "" {
-		return next, problem
-	}
-	next = seal.Next(previous, entry.VerdictHash)
-	if next != entry.ChainHash {
-		return next, fmt.Sprintf("has the chain hash %x, its predecessor makes it %x: it was changed, moved or put in", entry.ChainHash, next)
-	}
-	return next, ""
-}
-
-// checkDocument compares what the rows say with what was hashed: a verdict that
-// was changed beside an untouched document must not pass.
-func checkDocument(entry ledger.ChainEntry) string {
-	var document struct {
-		Format  string            `json:"format"`
-		Lens    engine.Lens       `json:"lens"`
-		Verdict engine.RawVerdict `json:"raw_verdict"`
-	}
-	if err := json.Unmarshal([]byte(entry.Document), &document); err != nil {
-		return fmt.Sprintf("has a document that is no JSON: %v", err)
-	}
-	switch {
-	case document.Format != seal.Format:
-		return fmt.Sprintf("has a document of the format %q, which this program does not know", document.Format)
-	case document.Lens != entry.Lens:
-		return fmt.Sprintf("is stored under the lens %s, its document says %s", entry.Lens, document.Lens)
-	case document.Verdict != entry.Raw:
-		return fmt.Sprintf("is stored as %s, its document says %s", entry.Raw, document.Verdict)
-	}
-	return ""
 }
 
 func printChain(t *terminal, view chainView) error {
@@ -180,7 +174,10 @@ func printChain(t *terminal, view chainView) error {
 func printChainText(t *terminal, view chainView) {
 	switch {
 	case view.OK:
-		t.printf("%s %s of tenant %s, head %s\n", t.style.green("intact:"), plural(int(view.Verified), "verdict"), printable(view.Tenant), view.Head)
+		t.printf("%s %s of tenant %s on %s, head %s\n", t.style.green("intact:"), plural(int(view.Verified), "verdict"), printable(view.Tenant), plural(int(view.Facts), "fact"), view.Head)
+		if view.Dropped > 0 || view.DroppedReports > 0 {
+			t.printf("dropped by retention, older than %s: %s that verdicts name, %s\n", view.Horizon, plural(int(view.Dropped), "fact"), plural(int(view.DroppedReports), "report"))
+		}
 	case view.BrokenAt == 0:
 		t.printf("%s %s\n", t.style.red("broken:"), view.Problem)
 	default:

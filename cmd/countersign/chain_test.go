@@ -1,51 +1,143 @@
 package main
 
 import (
+	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/pgserver"
 )
+
+// tampering is a way to change a store with four verdicts of one action, in the
+// order outcome, policy, outcome, policy. ZERO stands for 32 zero bytes and
+// FORGED for the content hash of forgedRefund.
+type tampering struct {
+	name       string
+	statements []string
+	brokenAt   int64
+	problem    string // a part of it
+}
+
+var tamperings = []tampering{
+	{name: "untouched"},
+	{"document", []string{`UPDATE verdicts SET document = replace(document, 'NOT_VERIFIED', 'VERIFIED') WHERE seq = 2`}, 2, "the document or the hash was changed"},
+	{"verdict beside the document", []string{`UPDATE verdicts SET raw_verdict = 'VERIFIED' WHERE seq = 3`}, 3, "its document says NOT_VERIFIED"},
+	{"reasons beside the document", []string{`UPDATE verdicts SET reasons = (SELECT events FROM runs WHERE seq = 2) WHERE seq = 3`}, 3, "is stored with the reasons"},
+	{"lens beside the document", []string{`UPDATE verdicts SET lens = 'policy' WHERE seq = 3`}, 3, "is stored under the lens policy, its document says outcome"},
+	{"action beside the document", []string{`UPDATE verdicts SET claim_id = 'clm_other' WHERE seq = 3`}, 3, "is stored for action clm_other"},
+	{"hash", []string{`UPDATE verdicts SET verdict_hash = ZERO WHERE seq = 3`}, 3, "the document or the hash was changed"},
+	{"chain hash", []string{`UPDATE verdicts SET chain_hash = ZERO WHERE seq = 4`}, 4, "it was changed, moved or put in"},
+	{"moved", []string{`UPDATE verdicts SET seq = 9 WHERE seq = 1`, `UPDATE verdicts SET seq = 1 WHERE seq = 3`, `UPDATE verdicts SET seq = 3 WHERE seq = 9`}, 1, "it was changed, moved or put in"},
+	{"removed in the middle", []string{`DELETE FROM verdicts WHERE seq = 2`}, 2, "is missing; the next one stored is 3"},
+	{"removed at the end", []string{`DELETE FROM verdicts WHERE seq = 4`}, 4, "is missing; the head says that there are 4"},
+	{"all removed", []string{`DELETE FROM verdicts`}, 1, "is missing; the head says that there are 4"},
+	{"head", []string{`UPDATE chain_heads SET chain_hash = ZERO`}, 4, "the head says 0000"},
+	{"head set back", []string{`UPDATE chain_heads SET seq = 2, chain_hash = (SELECT chain_hash FROM verdicts WHERE seq = 2)`}, 3, "stands behind the head, which says that there are 2"},
+	{"put in behind the head", []string{`INSERT INTO verdicts SELECT tenant_id, 5, claim_id, lens, raw_verdict, reasons, verdict_hash, chain_hash, document FROM verdicts WHERE seq = 3`}, 5, "stands behind the head"},
+	{"run removed", []string{`DELETE FROM runs WHERE seq = 4`}, 3, "has no run: run 4 is missing"},
+	{"run put in", []string{`INSERT INTO runs SELECT tenant_id, 3, 'run_3', claim_id, contract_id, contract_version, computed_at, triggered_by, status, headline,
+		outcome_seq, report, next_check_at, events, previous_seq, changed FROM runs WHERE seq = 2`}, 3, "has a run of its own"},
+	{"run put in behind the head", []string{`UPDATE runs SET seq = 6 WHERE seq = 2`}, 1, "has no run: run 2 is missing"},
+	{"run of another contract", []string{`UPDATE runs SET contract_id = 'payout' WHERE seq = 2`}, 1, "its run run_2 under payout version 1"},
+	{"headline of a run", []string{`UPDATE runs SET headline = 'PASS' WHERE seq = 4`}, 4, `with the headline "PASS", its report says "FAIL`},
+	{"report of a run", []string{`UPDATE runs SET report = REPORT WHERE seq = 4`}, 4, "has a run run_4 whose report cannot be read"},
+	{"report dropped though it is young", []string{`UPDATE runs SET report = '{"checks":[],"dropped":"retention"}' WHERE seq = 4`}, 4, "is too young for retention to have dropped it"},
+	{"contract", []string{`UPDATE contracts SET document = (SELECT document FROM contracts WHERE contract_id = 'payout') WHERE contract_id = 'refund_workflow'`}, 1, "the contract was changed"},
+	{"contract removed", []string{`DELETE FROM contracts WHERE contract_id = 'refund_workflow'`}, 1, "which is not in the store"},
+	{"fact removed", []string{`DELETE FROM facts WHERE fact_type = 'refund_created'`}, 1, "as evidence, which is missing"},
+	{"fact removed under an old horizon", []string{`DELETE FROM facts WHERE fact_type = 'refund_created'`, `INSERT INTO retentions (tenant_id, horizon, dropped_at, facts, reports) VALUES ('default', 1700000000, 1790000000, 1, 0)`}, 1, "as evidence, which is missing"},
+	{"fact changed", []string{`UPDATE facts SET attributes = '{"amount": 18.00}' WHERE fact_type = 'refund_created'`}, 1, "the fact was changed"},
+	{"fact of another time", []string{`UPDATE facts SET occurred_at = occurred_at + 1 WHERE fact_type = 'refund_created'`}, 1, "the fact was changed"},
+	{"fact moved to another subject", []string{`UPDATE facts SET subject_id = 'order_1' WHERE fact_type = 'refund_created'`}, 1, "the fact was changed"},
+	{"fact changed with its hash", []string{`UPDATE facts SET attributes = '{"amount": 18.00}', content_hash = FORGED WHERE fact_type = 'refund_created'`}, 1, "that is not the reference of its content"},
+	{"fact unreadable", []string{`UPDATE facts SET attributes = '[1]' WHERE fact_type = 'refund_created'`}, 1, "whose attributes cannot be read"},
+	{"facts that no verdict names", []string{`DELETE FROM facts WHERE raw_ref = 'nobody'`}, 0, ""},
+}
 
 // TestLogVerify: an untouched chain holds; each way to change it names the
 // first sequence number that does not hold any more.
 func TestLogVerify(t *testing.T) {
 	t.Parallel()
-	for _, tamper := range []struct {
-		name, statement string
-		brokenAt        int64
-		problem         string // a part of it
-	}{
-		{name: "untouched"},
-		{"document", `UPDATE verdicts SET document = replace(document, 'NOT_VERIFIED', 'VERIFIED') WHERE seq = 2`, 2, "the document or the hash was changed"},
-		{"verdict beside the document", `UPDATE verdicts SET raw_verdict = 'VERIFIED' WHERE seq = 3`, 3, "its document says NOT_VERIFIED"},
-		{"hash", `UPDATE verdicts SET verdict_hash = zeroblob(32) WHERE seq = 3`, 3, "the document or the hash was changed"},
-		{"chain hash", `UPDATE verdicts SET chain_hash = zeroblob(32) WHERE seq = 4`, 4, "it was changed, moved or put in"},
-		{"removed in the middle", `DELETE FROM verdicts WHERE seq = 2`, 2, "is missing; the next one stored is 3"},
-		{"removed at the end", `DELETE FROM verdicts WHERE seq = 4`, 4, "is missing; the head says that there are 4"},
-		{"head", `UPDATE chain_heads SET chain_hash = zeroblob(32)`, 4, "the head says 0000"},
-	} {
+	for _, tamper := range tamperings {
 		t.Run(tamper.name, func(t *testing.T) {
 			t.Parallel()
-			store := storeWithFourVerdicts(t)
-			if tamper.statement != "" {
-				breakStore(t, store, tamper.statement)
+			store := migrated(t)
+			writeFourVerdicts(t, store)
+			statements := tamper.spelled("zeroblob(32)", "x'%x'", "'no report'")
+			if len(statements) > 0 {
+				breakStore(t, store, statements...)
 			}
-			code, stdout, stderr := command(t, "log", "verify", "--store", store, "-o", "json")
-			var got chainView
-			decode(t, stdout, &got)
-			wantCode := exitNo
-			if tamper.brokenAt == 0 {
-				wantCode = exitDone
-			}
-			if code != wantCode || stderr != "" {
-				t.Errorf("exit code %d, want %d; stderr %q", code, wantCode, stderr)
-			}
-			if got.OK != (tamper.brokenAt == 0) || got.BrokenAt != tamper.brokenAt || !strings.Contains(got.Problem, tamper.problem) {
-				t.Errorf("got %+v, want broken at %d: %s", got, tamper.brokenAt, tamper.problem)
-			}
+			tamper.check(t, store)
 		})
+	}
+}
+
+// TestLogVerifyOnPostgreSQL: the same on PostgreSQL, as a superuser, whom no grant stops.
+func TestLogVerifyOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := pgserver.Start(t)
+	for _, tamper := range tamperings {
+		t.Run(tamper.name, func(t *testing.T) {
+			url := server.DatabaseFrom(t, "four_verdicts", func(_ context.Context, url string) error {
+				if code, _, stderr := command(t, "migrate", "--store", url); code != exitDone {
+					return errors.New(stderr)
+				}
+				writeFourVerdicts(t, url)
+				return nil
+			})
+			db, err := sql.Open("pgx", url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			for _, statement := range tamper.spelled(`decode(repeat('00', 32), 'hex')`, `decode('%x', 'hex')`, `'"no report"'`) {
+				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			tamper.check(t, url)
+		})
+	}
+}
+
+// spelled writes the statements as a dialect does.
+func (tamper tampering) spelled(zero, bytes, report string) []string {
+	attributes, err := engine.ParseObject([]byte(`{"amount": 18.00}`))
+	if err != nil {
+		panic(err)
+	}
+	forged := engine.Fact{
+		Source: "stripe", Type: "refund_created", SubjectID: "order_10231", SubjectKind: "record", OccurredAt: 1790592127, Attributes: attributes,
+	}.ContentHash()
+	var statements []string
+	for _, s := range tamper.statements {
+		s = strings.NewReplacer("ZERO", zero, "FORGED", fmt.Sprintf(bytes, forged), "REPORT", report).Replace(s)
+		statements = append(statements, s)
+	}
+	return statements
+}
+
+func (tamper tampering) check(t *testing.T, store string) {
+	t.Helper()
+	code, stdout, stderr := command(t, "log", "verify", "--store", store, "-o", "json")
+	var got chainView
+	decode(t, stdout, &got)
+	wantCode := exitNo
+	if tamper.brokenAt == 0 {
+		wantCode = exitDone
+	}
+	if code != wantCode || stderr != "" {
+		t.Errorf("exit code %d, want %d; stderr %q", code, wantCode, stderr)
+	}
+	if got.OK != (tamper.brokenAt == 0) || got.BrokenAt != tamper.brokenAt || !strings.Contains(got.Problem, tamper.problem) {
+		t.Errorf("got %+v, want broken at %d: %s", got, tamper.brokenAt, tamper.problem)
 	}
 }
 
@@ -75,6 +167,12 @@ func TestLogVerifyHead(t *testing.T) {
 func storeWithFourVerdicts(t *testing.T) string {
 	t.Helper()
 	store := migrated(t)
+	writeFourVerdicts(t, store)
+	return store
+}
+
+func writeFourVerdicts(t *testing.T, store string) {
+	t.Helper()
 	if code, _, stderr := command(t, "contracts", "publish", "--store", store, "../../contracts"); code != exitDone {
 		t.Fatal(stderr)
 	}
@@ -83,15 +181,13 @@ func storeWithFourVerdicts(t *testing.T) string {
 			t.Fatal(stderr)
 		}
 	}
-	return store
 }
 
 // breakStore does what a person with the file could do: the triggers that keep
 // verdicts append-only do not stop the owner.
-func breakStore(t *testing.T, store, statement string) {
+func breakStore(t *testing.T, store string, statements ...string) {
 	t.Helper()
-	statements := append(dropTriggers(t, store), "PRAGMA foreign_keys = OFF", statement)
-	runOnFile(t, store, statements...)()
+	runOnFile(t, store, append(append(dropTriggers(t, store), "PRAGMA foreign_keys = OFF"), statements...)...)()
 }
 
 func dropTriggers(t *testing.T, store string) []string {

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/contract"
+	"github.com/countersign-otel/countersign/engine/report"
+	"github.com/countersign-otel/countersign/engine/seal"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+// sealedDocument is what a verdict's document says (decision D24), as far as
+// the rows beside it repeat it.
+type sealedDocument struct {
+	Format   string
+	Tenant   string
+	Contract struct {
+		ID      string
+		Version int
+		Hash    string
+	}
+	Action struct {
+		ActionID    string         `json:"action_id"`
+		RequestedAt engine.Instant `json:"requested_at"`
+	}
+	Lens    engine.Lens
+	Verdict engine.RawVerdict `json:"raw_verdict"`
+	Reasons []string
+	Checks  []struct {
+		Fired    bool
+		Evidence string
+	}
+}
+
+// chainCheck goes along one tenant's chain.
+type chainCheck struct {
+	tenant  string
+	running [32]byte
+	// contracts are those that verdicts named so far; nil for one that is not published or cannot be read.
+	contracts map[ledger.ContractRef]*contract.Contract
+}
+
+func newChainCheck(tenant string) *chainCheck {
+	return &chainCheck{tenant: tenant, contracts: map[ledger.ContractRef]*contract.Contract{}}
+}
+
+// chainPart is one page of the chain with what its verdicts name, read at one moment.
+type chainPart struct {
+	verdicts  []ledger.ChainEntry
+	documents []sealedDocument
+	unread    []error
+	runs      map[int64]ledger.ChainRun
+	facts     map[string]ledger.StoredFact
+	dropped   ledger.Dropped
+}
+
+func (c *chainCheck) read(ctx context.Context, store ledger.Ledger, after int64, limit int) (page chainPart, err error) {
+	err = store.View(ctx, func(tx ledger.Tx) (err error) {
+		page = chainPart{runs: map[int64]ledger.ChainRun{}, facts: map[string]ledger.StoredFact{}}
+		if page.verdicts, err = tx.ReadChain(ctx, c.tenant, after, limit); err != nil {
+			return err
+		}
+		runs, err := tx.ChainRuns(ctx, c.tenant, after, limit)
+		if err != nil {
+			return err
+		}
+		for _, r := range runs {
+			page.runs[r.Seq] = r
+		}
+		refs, contracts := page.parse()
+		facts, err := tx.FactsByRef(ctx, c.tenant, refs)
+		if err != nil {
+			return err
+		}
+		for _, f := range facts {
+			page.facts[f.RawRef] = f
+		}
+		if page.dropped, err = tx.Dropped(ctx, c.tenant); err != nil {
+			return err
+		}
+		return c.readContracts(ctx, tx, contracts)
+	})
+	return page, err
+}
+
+// parse reads the documents and returns the references to what they rest on, each once.
+func (p *chainPart) parse() (refs []string, contracts []ledger.ContractRef) {
+	p.documents, p.unread = make([]sealedDocument, len(p.verdicts)), make([]error, len(p.verdicts))
+	seen := map[string]bool{}
+	for i, entry := range p.verdicts {
+		d := &p.documents[i]
+		if p.unread[i] = json.Unmarshal([]byte(entry.Document), d); p.unread[i] != nil {
+			continue
+		}
+		for _, check := range d.Checks {
+			if ref := check.Evidence; ref != "" && !seen[ref] {
+				seen[ref] = true
+				refs = append(refs, ref)
+			}
+		}
+		if ref := (ledger.ContractRef{ID: d.Contract.ID, Version: d.Contract.Version}); !slices.Contains(contracts, ref) {
+			contracts = append(contracts, ref)
+		}
+	}
+	return refs, contracts
+}
+
+func (c *chainCheck) readContracts(ctx context.Context, tx ledger.Tx, refs []ledger.ContractRef) error {
+	refs = slices.DeleteFunc(refs, func(ref ledger.ContractRef) bool {
+		_, known := c.contracts[ref]
+		return known || ref.Version < 1 // version 0 would mean the latest
+	})
+	if len(refs) == 0 {
+		return nil
+	}
+	documents, err := tx.ContractVersions(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		c.contracts[ref] = nil
+	}
+	for _, d := range documents {
+		if parsed, _ := contract.Parse(d.ID, d.Document); parsed != nil {
+			c.contracts[ledger.ContractRef{ID: d.ID, Version: d.Version}] = parsed
+		}
+	}
+	return nil
+}
+
+// check makes both hashes of one verdict again and compares it with everything
+// that is stored beside it. It says what does not hold, and counts into view what does.
+func (c *chainCheck) check(page chainPart, entry ledger.ChainEntry, seq int64, view *chainView) string {
+	if entry.Seq != seq {
+		return fmt.Sprintf("is missing; the next one stored is %d", entry.Seq)
+	}
+	i := slices.IndexFunc(page.verdicts, func(e ledger.ChainEntry) bool { return e.Seq == seq })
+	if problem := c.checkHashes(entry); problem != "" {
+		return problem
+	}
+	if err := page.unread[i]; err != nil {
+		return fmt.Sprintf("has a document that cannot be read: %v", err)
+	}
+	document := page.documents[i]
+	if problem := c.checkDocument(entry, document); problem != "" {
+		return problem
+	}
+	if problem := c.checkContract(document); problem != "" {
+		return problem
+	}
+	if problem := c.checkRun(page, entry, document, view); problem != "" {
+		return problem
+	}
+	return c.checkEvidence(page, document, view)
+}
+
+func (c *chainCheck) checkHashes(entry ledger.ChainEntry) string {
+	hash := sha256.Sum256([]byte(entry.Document))
+	if hash != entry.VerdictHash {
+		return fmt.Sprintf("has a document with the hash %x, stored is %x: the document or the hash was changed", hash, entry.VerdictHash)
+	}
+	next := seal.Next(c.running, entry.VerdictHash)
+	if next != entry.ChainHash {
+		return fmt.Sprintf("has the chain hash %x, its predecessor makes it %x: it was changed, moved or put in", entry.ChainHash, next)
+	}
+	c.running = next
+	return ""
+}
+
+// checkDocument compares what the row says with what was hashed: a verdict that
+// was changed beside an untouched document must not pass.
+func (c *chainCheck) checkDocument(entry ledger.ChainEntry, d sealedDocument) string {
+	place := engine.Outcome
+	if entry.Seq%2 == 0 {
+		place = engine.Policy
+	}
+	switch {
+	case d.Format != seal.Format:
+		return fmt.Sprintf("has a document of the format %q, which this program does not know", d.Format)
+	case d.Tenant != c.tenant:
+		return fmt.Sprintf("has a document of tenant %q", d.Tenant)
+	case d.Lens != entry.Lens:
+		return fmt.Sprintf("is stored under the lens %s, its document says %s", entry.Lens, d.Lens)
+	case d.Lens != place:
+		return fmt.Sprintf("is of the lens %s, at this place stands one of %s", d.Lens, place)
+	case d.Verdict != entry.Raw:
+		return fmt.Sprintf("is stored as %s, its document says %s", entry.Raw, d.Verdict)
+	case !slices.Equal(d.Reasons, entry.Reasons):
+		return fmt.Sprintf("is stored with the reasons %q, its document says %q", entry.Reasons, d.Reasons)
+	case engine.ClaimID(c.tenant, d.Action.ActionID) != entry.ClaimID:
+		return fmt.Sprintf("is stored for action %s, its document is about %q", entry.ClaimID, d.Action.ActionID)
+	}
+	return ""
+}
+
+func (c *chainCheck) checkContract(d sealedDocument) string {
+	found := c.contracts[ledger.ContractRef{ID: d.Contract.ID, Version: d.Contract.Version}]
+	switch {
+	case found == nil:
+		return fmt.Sprintf("is under contract %s version %d, which is not in the store or cannot be read", d.Contract.ID, d.Contract.Version)
+	case found.Hash != d.Contract.Hash:
+		return fmt.Sprintf("is under contract %s version %d with the hash %s, in the store it has %s: the contract was changed", d.Contract.ID, d.Contract.Version, d.Contract.Hash, found.Hash)
+	}
+	return ""
+}
+
+// checkRun compares a verdict with its run, which has the sequence number of its policy verdict.
+func (c *chainCheck) checkRun(page chainPart, entry ledger.ChainEntry, d sealedDocument, view *chainView) string {
+	seq := entry.Seq
+	if entry.Lens == engine.Outcome {
+		if _, stray := page.runs[seq]; stray {
+			return "has a run of its own, which only a policy verdict has: it was put in"
+		}
+		seq++
+	}
+	run, ok := page.runs[seq]
+	switch {
+	case !ok:
+		return fmt.Sprintf("has no run: run %d is missing", seq)
+	case run.OutcomeSeq != seq-1 || run.ID != fmt.Sprintf("run_%d", seq):
+		return fmt.Sprintf("belongs to run %s with the verdicts %d and %d, which is stored under %d", run.ID, run.OutcomeSeq, run.Seq, seq)
+	case run.ClaimID != entry.ClaimID:
+		return fmt.Sprintf("is about action %s, its run %s about %s", entry.ClaimID, run.ID, run.ClaimID)
+	case run.Contract.ID != d.Contract.ID || run.Contract.Version != d.Contract.Version:
+		return fmt.Sprintf("is under contract %s version %d, its run %s under %s version %d", d.Contract.ID, d.Contract.Version, run.ID, run.Contract.ID, run.Contract.Version)
+	}
+	if entry.Lens == engine.Outcome {
+		return "" // the report is looked at once
+	}
+	if string(run.Report) == ledger.DroppedReport {
+		if d.Action.RequestedAt >= page.dropped.Horizon {
+			return fmt.Sprintf("has lost the report of its run %s, and is too young for retention to have dropped it", run.ID)
+		}
+		view.DroppedReports++
+		view.horizon(page.dropped)
+		return ""
+	}
+	return c.checkReport(run, d)
+}
+
+// checkReport compares what people read with what was hashed.
+func (c *chainCheck) checkReport(run ledger.ChainRun, d sealedDocument) string {
+	var r report.Report
+	if err := json.Unmarshal(run.Report, &r); err != nil {
+		return fmt.Sprintf("has a run %s whose report cannot be read: %v", run.ID, err)
+	}
+	checks := c.contracts[run.Contract].Checks
+	if len(r.Checks) != len(d.Checks) || len(checks) != len(d.Checks) {
+		return fmt.Sprintf("has %d checks, the report of its run %s has %d", len(d.Checks), run.ID, len(r.Checks))
+	}
+	for i, row := range r.Checks {
+		evidence := ""
+		if row.Evidence != nil {
+			evidence = row.Evidence.RawRef
+		}
+		switch expected := checks[i].Section == contract.ExpectedEffects; {
+		case row.OK != (d.Checks[i].Fired == expected):
+			return fmt.Sprintf("and the report of its run %s differ in check %d: the report says ok: %t", run.ID, i+1, row.OK)
+		case evidence != d.Checks[i].Evidence:
+			return fmt.Sprintf("names %q as evidence of check %d, the report of its run %s names %q", d.Checks[i].Evidence, i+1, run.ID, evidence)
+		}
+	}
+	if run.Headline != r.Summary.Headline {
+		return fmt.Sprintf("has a run %s with the headline %q, its report says %q", run.ID, run.Headline, r.Summary.Headline)
+	}
+	return ""
+}
+
+// checkEvidence looks at every fact that a verdict names.
+func (c *chainCheck) checkEvidence(page chainPart, d sealedDocument, view *chainView) string {
+	for _, check := range d.Checks {
+		ref := check.Evidence
+		if ref == "" {
+			continue
+		}
+		fact, there := page.facts[ref]
+		switch {
+		case there:
+			if problem := checkFact(fact); problem != "" {
+				return problem
+			}
+			if d.Lens == engine.Outcome { // both lenses name the same evidence
+				view.Facts++
+			}
+		case ref == engine.ClaimRawRef(d.Action.ActionID):
+			// The record of the action itself.
+		case d.Action.RequestedAt < page.dropped.Horizon:
+			if d.Lens == engine.Outcome {
+				view.Dropped++
+			}
+			view.horizon(page.dropped)
+		default:
+			return fmt.Sprintf("names the fact %q as evidence, which is missing", ref)
+		}
+	}
+	return ""
+}
+
+func (v *chainView) horizon(dropped ledger.Dropped) { v.Horizon = &dropped.Horizon }
+
+// derivedRef begins the references that are made of a fact's content (decision D36).
+const derivedRef = "agent_api:fact:"
+
+func checkFact(f ledger.StoredFact) string {
+	if f.Err != nil {
+		return fmt.Sprintf("names the fact %q as evidence, whose attributes cannot be read: %v", f.RawRef, f.Err)
+	}
+	if hash := f.Fact.ContentHash(); string(hash[:]) != string(f.ContentHash) {
+		return fmt.Sprintf("names the fact %q as evidence, whose content has the hash %x, stored is %x: the fact was changed", f.RawRef, hash, f.ContentHash)
+	}
+	if !strings.HasPrefix(f.RawRef, derivedRef) {
+		return ""
+	}
+	again := f.Fact
+	again.RawRef = ""
+	if again, err := again.Normalize(); err != nil || again.RawRef != f.RawRef {
+		return fmt.Sprintf("names the fact %q as evidence, and that is not the reference of its content: the fact was changed", f.RawRef)
+	}
+	return ""
+}
