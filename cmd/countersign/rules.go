@@ -30,7 +30,7 @@ arguments, agent and session, and what each rule of the configuration would reco
 Without --config: all dialects, no rules.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings := agentactionprocessor.NewDefaultConfig()
+			settings := agentactionprocessor.NewTryConfig()
 			if config != "" {
 				var err error
 				if settings, err = processorConfig(cmd.Context(), config, name); err != nil {
