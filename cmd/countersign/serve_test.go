@@ -200,6 +200,10 @@ func TestServeRefusesSettings(t *testing.T) {
 		t.Errorf("exit code %d, want %d; stderr %q", code, exitUsage, stderr)
 	}
 	badInput{
+		args: []string{"serve", "--config", "missing.yaml"}, code: exitUsage,
+		stderr: "countersign: invalid settings: missing.yaml: there is no such file\n",
+	}.check(t)
+	badInput{
 		args: []string{"serve", "--settlement-max-lag", "2 days", "--settlement-workers", "0", "--store", "memory:"}, code: exitUsage,
 		stderr: "countersign: invalid settings: --settlement-max-lag: \"2 days\" is no length of time; write one like 15m, 48h or 10s\n" +
 			"invalid settings: settlement.workers is 0; write 1 to 64\n",

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -118,6 +120,9 @@ func Load(ctx context.Context, path string, lookup func(name string) (string, bo
 }
 
 func (c *Config) loadFile(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no such file")
+	}
 	resolver, err := confmap.NewResolver(confmap.ResolverSettings{
 		URIs:              []string{"file:" + path},
 		ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory(), envprovider.NewFactory()},
