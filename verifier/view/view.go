@@ -110,7 +110,7 @@ type Resolution struct {
 	State     string         `json:"state" enum:"compensating,compensated,compensation_failed"`
 	By        string         `json:"by" doc:"action id of the correcting action"`
 	ByClaimID string         `json:"by_claim_id"`
-	At        engine.Instant `json:"at" doc:"when the correction settled, or was recorded while it has not"`
+	At        engine.Instant `json:"at" doc:"when the correction was last verified, or recorded while it has never settled"`
 }
 
 // Parts are what a view is made of.
@@ -236,19 +236,22 @@ func runOf(run *ledger.Run) *Run {
 }
 
 // resolution is decision D18: it follows the latest settled verdict of the
-// correcting action, under the policy lens.
+// correcting action, under the policy lens, as lists and counts do. A
+// correction that is provisional again stays what it was until it settles.
 func resolution(c *ledger.Compensation) *Resolution {
 	if c == nil {
 		return nil
 	}
 	r := &Resolution{State: Compensating, By: c.By.Action.ActionID, ByClaimID: c.By.ClaimID, At: c.By.RecordedAt}
-	latest := c.By.Latest
-	if latest == nil || latest.Status != ledger.Settled {
+	if c.Settled == "" {
 		return r
 	}
-	r.At, r.State = latest.ComputedAt, CompensationFailed
-	if latest.Policy.Raw == engine.Verified {
+	r.State = CompensationFailed
+	if c.Settled == engine.Verified {
 		r.State = Compensated
+	}
+	if c.By.Latest != nil {
+		r.At = c.By.Latest.ComputedAt
 	}
 	return r
 }

@@ -113,21 +113,24 @@ func TestNothingIsLeftOut(t *testing.T) {
 func TestD18_ResolutionFollowsTheCorrection(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		name   string
-		latest *ledger.Run
-		state  string
-		at     engine.Instant
-		suffix string
+		name    string
+		latest  *ledger.Run
+		settled engine.RawVerdict
+		state   string
+		at      engine.Instant
+		suffix  string
 	}{
-		{"not verified", nil, Compensating, 50, ""},
-		{"provisional pass", run(ledger.Pending, engine.Verified), Compensating, 50, ""},
-		{"settled pass", run(ledger.Settled, engine.Verified), Compensated, 100, " · COMPENSATED by b"},
-		{"settled fail", run(ledger.Settled, engine.NotVerified), CompensationFailed, 100, ""},
-		{"settled unknown", run(ledger.Settled, engine.Unverifiable), CompensationFailed, 100, ""},
+		{"not verified", nil, "", Compensating, 50, ""},
+		{"provisional pass", run(ledger.Pending, engine.Verified), "", Compensating, 50, ""},
+		{"settled pass", run(ledger.Settled, engine.Verified), engine.Verified, Compensated, 100, " · COMPENSATED by b"},
+		{"settled fail", run(ledger.Settled, engine.NotVerified), engine.NotVerified, CompensationFailed, 100, ""},
+		{"settled unknown", run(ledger.Settled, engine.Unverifiable), engine.Unverifiable, CompensationFailed, 100, ""},
+		{"settled pass, provisional again", run(ledger.Pending, engine.NotVerified), engine.Verified, Compensated, 100, " · COMPENSATED by b"},
+		{"settled fail, provisional again", run(ledger.Pending, engine.Verified), engine.NotVerified, CompensationFailed, 100, ""},
 	} {
 		failed, by := action("a"), action("b")
 		failed.Latest, by.Latest = run(ledger.Settled, engine.NotVerified), row.latest
-		v, err := Make(Parts{Stored: failed, Compensation: &ledger.Compensation{By: by}})
+		v, err := Make(Parts{Stored: failed, Compensation: &ledger.Compensation{By: by, Settled: row.settled}})
 		if err != nil {
 			t.Fatal(err)
 		}
