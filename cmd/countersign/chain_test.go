@@ -58,6 +58,8 @@ var tamperings = []tampering{
 	{"fact moved to another subject", []string{`UPDATE facts SET subject_id = 'order_1' WHERE fact_type = 'refund_created'`}, 1, "the fact was changed"},
 	{"fact changed with its hash", []string{`UPDATE facts SET attributes = '{"amount": 18.00}', content_hash = FORGED WHERE fact_type = 'refund_created'`}, 1, "that is not the reference of its content"},
 	{"fact unreadable", []string{`UPDATE facts SET attributes = '[1]' WHERE fact_type = 'refund_created'`}, 1, "whose attributes cannot be read"},
+	{"what retention drops", []string{`DELETE FROM facts WHERE fact_type = 'refund_created'`, `UPDATE runs SET report = '{"checks":[],"dropped":"retention"}' WHERE seq = 2`,
+		`INSERT INTO retentions (tenant_id, horizon, dropped_at, facts, reports) VALUES ('default', 1790700000, 1790700000, 1, 1)`}, 0, ""},
 	{"facts that no verdict names", []string{`DELETE FROM facts WHERE raw_ref = 'nobody'`}, 0, ""},
 }
 

@@ -87,28 +87,59 @@ func withStore(ctx context.Context, url string, work func(ledger.Ledger) error) 
 	return errors.Join(work(store), store.Close())
 }
 
+// distributor is a store whose tables can be spread over several machines.
+type distributor interface {
+	Distribute(ctx context.Context) error
+}
+
 func newMigrate(t *terminal) *cobra.Command {
 	var flags storeFlags
+	var distribute bool
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring a store's schema up to date",
-		Long:  "Bring a store's schema up to date, forward only. Safe to run from several replicas at once.",
-		Args:  noArgs,
+		Long: `Bring a store's schema up to date, forward only. Safe to run from several replicas at once.
+
+With --distribute also spread the tables over the nodes of a Citus cluster, by tenant;
+what is spread already stays as it is. See docs/ledger.md.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := open.Ledger(cmd.Context(), flags.url())
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(store.Migrate(cmd.Context()), store.Close()); err != nil {
+			if err := errors.Join(migrate(cmd.Context(), store, distribute), store.Close()); err != nil {
 				return err
 			}
-			if t.json() {
-				return t.printJSON(map[string]any{"store": redactURL(flags.url()), "migrated": true})
-			}
-			t.printf("%s is up to date\n", redactURL(flags.url()))
-			return nil
+			return printMigrated(t, redactURL(flags.url()), distribute)
 		},
 	}
 	flags.addStore(cmd, "sqlite:PATH or postgres://...; COUNTERSIGN_STORE (default "+open.Default+")")
+	cmd.Flags().BoolVar(&distribute, "distribute", false, "spread the tables over the nodes of a Citus cluster, by tenant")
 	return cmd
+}
+
+func migrate(ctx context.Context, store ledger.Ledger, distribute bool) error {
+	spread, can := store.(distributor)
+	if distribute && !can {
+		return usagef("--distribute needs a postgres:// store: a %s store stays on one machine", store.Capabilities().Dialect)
+	}
+	if err := store.Migrate(ctx); err != nil {
+		return err
+	}
+	if !distribute {
+		return nil
+	}
+	return spread.Distribute(ctx)
+}
+
+func printMigrated(t *terminal, store string, distributed bool) error {
+	if t.json() {
+		return t.printJSON(map[string]any{"store": store, "migrated": true, "distributed": distributed})
+	}
+	t.printf("%s is up to date\n", store)
+	if distributed {
+		t.printf("its tables are distributed by tenant_id\n")
+	}
+	return nil
 }

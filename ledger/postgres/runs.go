@@ -72,8 +72,9 @@ func (t *tx) holdLeases(ctx context.Context, tenant string, runs []ledger.Run) e
 	if err != nil {
 		return err
 	}
-	for _, id := range claims {
-		if _, ok := slices.BinarySearch(known, id); !ok {
+	for i, id := range claims {
+		// A lease on an action that is not there is a lost one.
+		if _, ok := slices.BinarySearch(known, id); !ok && runs[i].Lease == nil {
 			return fmt.Errorf("%w: no action %s in tenant %s to store a run for", ledger.ErrNotFound, id, tenant)
 		}
 	}

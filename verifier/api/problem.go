@@ -45,6 +45,7 @@ const (
 	CodeInvalid         Code = "invalid"          // 422
 	CodeUnknownContract Code = "unknown_contract" // 422
 	CodeParked          Code = "parked"           // 409: somebody must look at the action first
+	CodeExpired         Code = "expired"          // 409: retention has dropped its facts; the last verdict stands
 	CodeBusy            Code = "busy"             // 503: try again
 	CodeUnavailable     Code = "unavailable"      // 503: the store cannot be reached or written
 	CodeInternal        Code = "internal"         // 500

@@ -70,6 +70,8 @@ func (s *Service) asProblem(ctx context.Context, err error) *Problem {
 		return problem(http.StatusServiceUnavailable, CodeBusy, "the action is being verified elsewhere; try again")
 	case errors.Is(err, settle.ErrDisagreement):
 		return problem(http.StatusConflict, CodeParked, "%v", err)
+	case errors.Is(err, ledger.ErrExpired):
+		return problem(http.StatusConflict, CodeExpired, "%v", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return problem(http.StatusServiceUnavailable, CodeBusy, "the request took too long or was given up; try again")
 	case errors.Is(err, ledger.ErrReadOnly):
