@@ -57,6 +57,9 @@ today still contains it. Without one, a person who can rewrite the whole store c
 rewrite the whole chain.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !isHead(head) {
+				return usagef("--head: %q is no chain hash of 64 lowercase hex digits, as log verify prints it", head)
+			}
 			return withStore(cmd.Context(), flags.url(), func(store ledger.Ledger) error {
 				view, err := verifyChain(cmd.Context(), t, store, flags.tenant, head)
 				if err != nil {
@@ -69,6 +72,12 @@ rewrite the whole chain.`,
 	flags.add(cmd)
 	cmd.Flags().StringVar(&head, "head", "", "a chain hash (64 hex digits) that has to stand in the chain")
 	return cmd
+}
+
+// isHead: a mistyped head is no news about the chain. None given is none wanted.
+func isHead(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return text == "" || (err == nil && len(raw) == 32 && text == hex.EncodeToString(raw))
 }
 
 // chainPage is how many verdicts are read at once. It is even, so that the two
