@@ -28,13 +28,16 @@ type actionView struct {
 	ParkedError  string
 	Path         string
 	Lenses       []lensView
-	Timeline     *timeline
-	Checks       []checkView
-	Params       []attribute
-	Linked       []string
-	TraceLink    string
-	TraceList    string
-	Runs         []runView
+	// Closed: the window is over.
+	Closed bool
+	// Timeline and Slim draw the same, for wide screens and for narrow ones.
+	Timeline, Slim *timeline
+	Checks         []checkView
+	Params         []attribute
+	Linked         []string
+	TraceLink      string
+	TraceList      string
+	Runs           []runView
 	// OtherRun: a run is shown that is not the latest.
 	OtherRun bool
 	MoreRuns int
@@ -250,7 +253,9 @@ func (p *Page) show(r *http.Request, f found) (*actionView, error) {
 	v.links(p, f)
 	v.lenses()
 	v.checks(f)
-	v.Timeline = drawTimeline(f, verification, p.Now(), r.URL.Query().Get("scale"))
+	v.Closed = p.Now() >= settlesAt
+	v.Timeline = drawTimeline(f, verification, p.Now(), r.URL.Query().Get("scale"), wideMeasures)
+	v.Slim = drawTimeline(f, verification, p.Now(), r.URL.Query().Get("scale"), slimMeasures)
 	return v, v.history(f, r.URL.Query().Get("runs") == "all")
 }
 

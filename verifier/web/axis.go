@@ -31,13 +31,14 @@ func (e extent) padded() extent {
 type axis struct {
 	extent
 	left, right   float64
+	gutter        float64
 	start, end    float64 // of what is to scale
 	before, after []engine.Instant
 }
 
 // newAxis makes gutters where moments lie beyond the extent.
-func newAxis(e extent, moments []engine.Instant, left, right float64) axis {
-	a := axis{extent: e, left: left, right: right, start: left, end: right}
+func newAxis(e extent, moments []engine.Instant, left, right, gutter float64) axis {
+	a := axis{extent: e, left: left, right: right, gutter: gutter, start: left, end: right}
 	sorted := slices.Clone(moments)
 	slices.Sort(sorted)
 	for _, at := range slices.Compact(sorted) {
@@ -49,10 +50,10 @@ func newAxis(e extent, moments []engine.Instant, left, right float64) axis {
 		}
 	}
 	if len(a.before) > 0 {
-		a.start += gutterWidth
+		a.start += a.gutter
 	}
 	if len(a.after) > 0 {
-		a.end -= gutterWidth
+		a.end -= a.gutter
 	}
 	return a
 }
@@ -60,9 +61,9 @@ func newAxis(e extent, moments []engine.Instant, left, right float64) axis {
 func (a axis) x(at engine.Instant) float64 {
 	switch {
 	case at < a.from:
-		return a.left + gutterWidth*place(a.before, at)
+		return a.left + a.gutter*place(a.before, at)
 	case at > a.to:
-		return a.end + gutterWidth*place(a.after, at)
+		return a.end + a.gutter*place(a.after, at)
 	}
 	return a.start + float64(at-a.from)/float64(a.to-a.from)*(a.end-a.start)
 }
@@ -110,16 +111,16 @@ var tickSteps = []engine.Duration{
 	engine.Hour, 2 * engine.Hour, 3 * engine.Hour, 6 * engine.Hour, 12 * engine.Hour, engine.Day, 2 * engine.Day, engine.Week, 2 * engine.Week, 4 * engine.Week, 26 * engine.Week, 104 * engine.Week,
 }
 
-// ticks are round moments, some seven of them.
-func (a axis) ticks() []tick {
+// ticks are round moments, at most some more than most of them.
+func (a axis) ticks(most int64) []tick {
 	step := tickSteps[len(tickSteps)-1]
 	for _, s := range tickSteps {
-		if int64(a.length())/int64(s) <= 8 {
+		if int64(a.length())/int64(s) <= most {
 			step = s
 			break
 		}
 	}
-	for int64(a.length())/int64(step) > 8 {
+	for int64(a.length())/int64(step) > most {
 		step *= 2
 	}
 	format := "15:04"
@@ -141,14 +142,15 @@ func (a axis) ticks() []tick {
 	return ticks
 }
 
-func (a axis) breaks() (at []float64, gutters []gutter) {
+// breaks are the ends of what is to scale, and the gutters beyond, of a height.
+func (a axis) breaks(height float64) (at []float64, gutters []gutter) {
 	if len(a.before) > 0 {
 		at = append(at, round(a.start))
-		gutters = append(gutters, gutter{a.left, gutterWidth, "earlier"})
+		gutters = append(gutters, gutter{a.left, a.gutter, height, "earlier"})
 	}
 	if len(a.after) > 0 {
 		at = append(at, round(a.end))
-		gutters = append(gutters, gutter{round(a.end), gutterWidth, "later"})
+		gutters = append(gutters, gutter{round(a.end), a.gutter, height, "later"})
 	}
 	return at, gutters
 }

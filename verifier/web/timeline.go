@@ -19,6 +19,9 @@ import (
 // known of the subject. Moments far from the window stand in gutters beyond a
 // break of the axis, in order and not to scale.
 type timeline struct {
+	// Shape is broad or slim; First is where the viewBox begins.
+	Shape         string
+	First         float64
 	Width, Height float64
 	Left, Right   float64
 	Top, Bottom   float64
@@ -42,13 +45,13 @@ type heading struct {
 }
 
 type gutter struct {
-	X, Width float64
-	Text     string
+	X, Width, Height float64
+	Text             string
 }
 
 // lane is one line of the drawing.
 type lane struct {
-	Y           float64
+	Y, LabelY   float64
 	Label, Full string
 	// State is ok, failed, awaited or empty.
 	State string
@@ -119,15 +122,27 @@ func reach(c *contract.Contract) (before, after engine.Duration) {
 	return before, after
 }
 
-// The page's measures, in units of the viewBox.
+// measures of a drawing, in units of its viewBox.
+type measures struct {
+	shape string
+	width float64
+	// left is where the lanes begin; labels stand before it, or above the lane when it is 0.
+	left, margin float64
+	gutter       float64
+	high         float64
+	// letters is how long a label may be, ticks how many there are.
+	letters, ticks int
+}
+
+var (
+	wideMeasures = measures{shape: "broad", width: 1100, left: 292, margin: 16, gutter: 92, high: 30, letters: 36, ticks: 8}
+	slimMeasures = measures{shape: "slim", width: 360, margin: 4, gutter: 46, high: 46, letters: 48, ticks: 4}
+)
+
 const (
-	drawingWidth = 1100.0
-	labelWidth   = 292.0
-	gutterWidth  = 92.0
-	laneHeight   = 30.0
-	headHeight   = 24.0
-	linesHeight  = 64.0
-	axisHeight   = 34.0
+	headHeight  = 24.0
+	linesHeight = 70.0
+	axisHeight  = 34.0
 )
 
 var sectionNames = map[contract.Section]string{
@@ -138,6 +153,7 @@ var sectionNames = map[contract.Section]string{
 // drawing makes a timeline.
 type drawing struct {
 	timeline
+	measures
 	found
 	verification view.Verification
 	now          engine.Instant
@@ -147,10 +163,10 @@ type drawing struct {
 	y            float64
 }
 
-func drawTimeline(f found, v view.Verification, now engine.Instant, scale string) *timeline {
+func drawTimeline(f found, v view.Verification, now engine.Instant, scale string, m measures) *timeline {
 	a := f.stored.Action
-	d := &drawing{found: f, verification: v, now: now, request: a.RequestedAt, closes: f.contract.SettlesAt(a.RequestedAt)}
-	d.Width, d.Left, d.Right = drawingWidth, labelWidth, drawingWidth-16
+	d := &drawing{found: f, measures: m, verification: v, now: now, request: a.RequestedAt, closes: f.contract.SettlesAt(a.RequestedAt)}
+	d.Shape, d.Width, d.Left, d.Right = m.shape, m.width, m.left, m.width-m.margin
 	d.scale(scale)
 	d.y = linesHeight
 	d.Top = linesHeight - 6
@@ -158,10 +174,10 @@ func drawTimeline(f found, v view.Verification, now engine.Instant, scale string
 	d.sourceLanes()
 	d.otherFacts()
 	d.Bottom = d.y + 2
-	d.Height = d.Bottom + axisHeight
 	d.lines()
-	d.Ticks = d.axis.ticks()
-	d.Breaks, d.Gutters = d.axis.breaks()
+	d.Height = d.Bottom + axisHeight - d.First
+	d.Ticks = d.axis.ticks(int64(m.ticks))
+	d.Breaks, d.Gutters = d.axis.breaks(d.Bottom - d.Top)
 	d.happenings()
 	d.More = 0
 	if len(f.facts) >= factsDrawn {
@@ -194,7 +210,7 @@ func (d *drawing) scale(asked string) {
 		chosen = happened
 	}
 	specials := append(moments, d.request, d.closes)
-	d.axis = newAxis(chosen.padded(), specials, d.Left, d.Right)
+	d.axis = newAxis(chosen.padded(), specials, d.Left, d.Right, d.gutter)
 	path := actionPath(d.stored.ClaimID)
 	if happened.length() < window.length() {
 		d.Scales = []choice{
@@ -237,8 +253,12 @@ func (d *drawing) pending() bool { return d.verification.Status != ledger.Settle
 
 // next begins a lane.
 func (d *drawing) next(label, full, state string) *lane {
-	d.Lanes = append(d.Lanes, lane{Y: d.y + laneHeight/2, Label: clip(36, label), Full: plain(full), State: state})
-	d.y += laneHeight
+	l := lane{Y: d.y + d.high/2, Label: clip(d.letters, label), Full: plain(full), State: state}
+	if d.left == 0 {
+		l.Y, l.LabelY = d.y+d.high-12, 20-d.high
+	}
+	d.Lanes = append(d.Lanes, l)
+	d.y += d.high
 	return &d.Lanes[len(d.Lanes)-1]
 }
 
@@ -366,7 +386,7 @@ const letter = 6.6
 // place puts a mark's label beside it, on the side that has room and is not across the request.
 func (m *mark) place(d *drawing) {
 	long := float64(len([]rune(m.Label))) * letter
-	left := m.X < d.axis.x(d.request) && m.X-long-14 > d.Left || m.X+long+14 > d.Right
+	left := m.X < d.axis.x(d.request)-1 && m.X-long-14 > d.Left || m.X+long+14 > d.Right
 	m.Anchor, m.LabelX = "start", m.X+10
 	if left {
 		m.Anchor, m.LabelX = "end", m.X-10
@@ -498,8 +518,10 @@ func (d *drawing) lines() {
 		placeLabel(&d.Lines[i], &ends, d.Width)
 		lowest = max(lowest, d.Lines[i].LabelY)
 	}
+	d.First = d.Top
 	for i := range d.Lines {
 		d.Lines[i].LabelY += d.Top - 8 - lowest
+		d.First = min(d.First, d.Lines[i].LabelY-14)
 	}
 }
 
@@ -517,7 +539,7 @@ func placeLabel(l *line, ends *[4]float64, width float64) {
 	long := float64(len([]rune(l.Label))) * (letter + .6)
 	l.Anchor, l.LabelX = "start", l.X+4
 	start := l.LabelX
-	if l.LabelX+long > width-4 {
+	if l.LabelX+long > width-2 && l.X-4-long > 0 {
 		l.Anchor, l.LabelX = "end", l.X-4
 		start = l.LabelX - long
 	}

@@ -36,7 +36,7 @@ func drawn(t *testing.T, f *fixture, actionID, scale string) (*timeline, view.Ve
 		if verification, err = view.Make(view.Parts{Stored: a.stored}); err != nil {
 			return err
 		}
-		made = drawTimeline(a, verification, f.now(), scale)
+		made = drawTimeline(a, verification, f.now(), scale, wideMeasures)
 		return nil
 	})
 	if err != nil {
@@ -173,7 +173,7 @@ func TestAxisKeepsOrder(t *testing.T) {
 		for _, at := range moments[:rapid.IntRange(1, len(moments)).Draw(t, "to scale")] {
 			e.include(at)
 		}
-		a := newAxis(e.padded(), moments, 300, 1084)
+		a := newAxis(e.padded(), moments, 300, 1084, 92)
 		for _, one := range moments {
 			x := a.x(one)
 			if x < 300 || x > 1084 || math.IsNaN(x) {
@@ -188,7 +188,7 @@ func TestAxisKeepsOrder(t *testing.T) {
 				t.Fatalf("%d is clamped to %f", one, c)
 			}
 		}
-		if n := len(a.ticks()); n > 10 {
+		if n := len(a.ticks(8)); n > 10 {
 			t.Fatalf("%d ticks", n)
 		}
 	})
