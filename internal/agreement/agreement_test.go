@@ -1,7 +1,9 @@
 package agreement
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +17,7 @@ import (
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/engine/goeval"
+	"github.com/countersign-otel/countersign/engine/report"
 	"github.com/countersign-otel/countersign/engine/seal"
 	"github.com/countersign-otel/countersign/internal/pgserver"
 	"github.com/countersign-otel/countersign/ledger"
@@ -32,11 +35,15 @@ type answer struct {
 	Evaluation engine.Evaluation
 	Outcome    [32]byte
 	Policy     [32]byte
+	// Report is the JSON of checks, headline, settlement and sources at the evaluation time.
+	Report string
 }
 
 // TestD23_EvaluatorsAgree judges random actions under random contracts in
 // PostgreSQL, SQLite and Go. Every answer must be the same, down to the hash
-// (D27), in whatever order the facts came, and whatever else is stored.
+// and the words of the headline (D27), in whatever order the facts came, and
+// whatever else is stored. What is settled stays settled, and an early PASS
+// says the same later on.
 func TestD23_EvaluatorsAgree(t *testing.T) {
 	stores := openStores(t)
 	judged, failed := 0, false
@@ -113,7 +120,7 @@ func judge(t *rapid.T, s store, one Case, c *contract.Contract, order *rand.Rand
 		if err != nil {
 			return err
 		}
-		answers, err = evaluate(ctx, tx, c, claims, one.Unavailable)
+		answers, err = evaluate(ctx, tx, one, c, claims)
 		return err
 	})
 	if err != nil {
@@ -189,12 +196,12 @@ func foreign(one Case) []ledger.FactBatch {
 	return []ledger.FactBatch{{Facts: facts, Trust: engine.Shared}}
 }
 
-func evaluate(ctx context.Context, tx ledger.Tx, c *contract.Contract, claims, unavailable []string) (map[string]answer, error) {
-	judged, err := tx.Evaluate(ctx, tenant, c, claims, unavailable)
+func evaluate(ctx context.Context, tx ledger.Tx, one Case, c *contract.Contract, claims []string) (map[string]answer, error) {
+	judged, err := tx.Evaluate(ctx, tenant, c, claims, one.Unavailable)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := tx.Snapshot(ctx, tenant, c, claims, unavailable)
+	snapshot, err := tx.Snapshot(ctx, tenant, c, claims, one.Unavailable)
 	if err != nil {
 		return nil, err
 	}
@@ -211,9 +218,14 @@ func evaluate(ctx context.Context, tx ledger.Tx, c *contract.Contract, claims, u
 		if differences := goeval.Differences(c, sql, derived); len(differences) > 0 {
 			return nil, errors.Join(asErrors(differences)...)
 		}
-		if answers[derived.ActionID], err = sealed(c, snapshot, snapshot.Actions[i], sql); err != nil {
+		a, err := sealed(c, snapshot, snapshot.Actions[i], sql)
+		if err == nil {
+			a.Report, err = reported(one, c, snapshot, snapshot.Actions[i], sql)
+		}
+		if err != nil {
 			return nil, err
 		}
+		answers[derived.ActionID] = a
 	}
 	if len(answers) != len(claims) {
 		return nil, fmt.Errorf("%d of %d actions were judged", len(answers), len(claims))
@@ -236,5 +248,28 @@ func sealed(c *contract.Contract, s *engine.Snapshot, a engine.Action, e engine.
 		return answer{}, err
 	}
 	policy, err := seal.Seal(subject, engine.Policy, e.Policy, e.Findings)
-	return answer{e, outcome.Hash, policy.Hash}, err
+	return answer{Evaluation: e, Outcome: outcome.Hash, Policy: policy.Hash}, err
+}
+
+// reported is the report at the evaluation time, compared with the one of the
+// same facts at a later time.
+func reported(one Case, c *contract.Contract, s *engine.Snapshot, a engine.Action, e engine.Evaluation) (string, error) {
+	now := report.Make(c, s, a, e, one.At, report.DefaultSettings())
+	later := report.Make(c, s, a, e, one.Later, report.DefaultSettings())
+	if now.Settlement.Settled && !later.Settlement.Settled {
+		return "", fmt.Errorf("%s settled at %s and is pending again at %s", a.ActionID, one.At, one.Later)
+	}
+	text, err := json.Marshal(now)
+	if err != nil {
+		return "", err
+	}
+	again, err := json.Marshal(later)
+	if err != nil {
+		return "", err
+	}
+	early := now.Settlement.Settled && e.Outcome.Raw == engine.Verified && !c.SettleAtClose
+	if early && !bytes.Equal(text, again) {
+		return "", fmt.Errorf("%s passed early and says something else later:\n%s\n%s", a.ActionID, text, again)
+	}
+	return string(text), nil
 }

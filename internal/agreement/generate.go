@@ -24,6 +24,8 @@ type Case struct {
 	Unavailable []string
 	// Foreign are facts of subjects that no action concerns.
 	Foreign []engine.Fact
+	// At is the evaluation time, Later one after it.
+	At, Later engine.Instant
 }
 
 // Names are few, so that contracts and facts meet often.
@@ -67,7 +69,9 @@ func Generate(t *rapid.T, contractID string) Case {
 		Settings:    rapid.SliceOfN(rapid.Custom(setting), 0, 3).Draw(t, "settings"),
 		Unavailable: rapid.SliceOfNDistinct(rapid.SampledFrom(sources), 0, 1, rapid.ID[string]).Draw(t, "unavailable"),
 		Foreign:     rapid.SliceOfN(rapid.Custom(foreignFact), 1, 3).Draw(t, "foreign"),
+		At:          base + engine.Instant(rapid.SampledFrom([]int64{0, 59, 599, 600, 601, 3600, 7200, 172_800, 260_000}).Draw(t, "at")),
 	}
+	drawn.Later = drawn.At + engine.Instant(rapid.Int64Range(1, 300_000).Draw(t, "later"))
 	// The first fact under a raw_ref stands (decision D8), so two facts under
 	// one would make the order of ingestion matter.
 	seen := map[string]bool{}
@@ -168,6 +172,10 @@ func setting(t *rapid.T) ledger.ConnectionSetting {
 		override := rapid.SampledFrom([]engine.Trust{engine.SelfReported, engine.Independent}).Draw(t, "override")
 		s.Override = &override
 	}
+	if rapid.Bool().Draw(t, "has watermark") {
+		watermark := base + engine.Instant(rapid.SampledFrom([]int64{-60, 600, 1200, 9000}).Draw(t, "watermark"))
+		s.Watermark = &watermark
+	}
 	return s
 }
 
@@ -188,6 +196,9 @@ func contractText(t *rapid.T, id string) string {
 	optional("reversed_by", 1, reversal)
 	if rapid.Bool().Draw(t, "unverifiable") {
 		action["unverifiable_if"] = tree(t, 2)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "held") == 0 {
+		action["settle"] = "at_close"
 	}
 	document := map[string]any{
 		"id": id, "version": 1, "kind": "action", "vendor": "internal", "vendor_display": "Random",
