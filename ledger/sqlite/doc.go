@@ -3,8 +3,9 @@
 //
 // The file is in WAL mode: readers never wait, and of all processes one writes
 // at a time. Each process has one connection that writes, in transactions that
-// take the write lock at once, and a few that read. A writer that has to wait
-// for another one waits up to the busy timeout and then tries again a bounded
+// take the write lock at once, and a few that read. Processes that want to write
+// take turns, in a queue on the file PATH-queue, so that none keeps another one
+// out. A writer waits up to the busy timeout and then tries again a bounded
 // number of times; after that it fails with ledger.ErrUnavailable.
 //
 // synchronous is FULL: a transaction that was acknowledged outlives a power

@@ -32,6 +32,9 @@ func classify(path, doing string, err error) error {
 // reason sorts by SQLite's primary result code. What no rule names is
 // unavailable: nothing was stored, and nothing is lost by trying again.
 func reason(err error) (remedy string, sentinel error) {
+	if errors.Is(err, errImpatient) {
+		return "they do not come to an end; let them finish, or stop one", ledger.ErrUnavailable
+	}
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return "another program holds the file's lock; let it finish, or stop it", ledger.ErrUnavailable
@@ -66,5 +69,5 @@ func passing(err error) bool {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return true
 	}
-	return false
+	return errors.Is(err, errImpatient)
 }

@@ -22,7 +22,7 @@ const (
 	readers = 4
 	// compiledContracts is how many contract versions keep their compiled statement.
 	compiledContracts = 256
-	// defaultBusyTimeout is how long SQLite itself waits for a lock that another process holds.
+	// defaultBusyTimeout is how long one attempt waits for a lock that another process holds.
 	defaultBusyTimeout = 5 * time.Second
 )
 
@@ -35,10 +35,12 @@ type Store struct {
 	writer   *pool
 	readers  *pool
 	// anchor keeps a store in memory alive while no other connection is open; nil for a file.
-	anchor   *connection
+	anchor *connection
+	// queue lines this process up with other writers of the file; nil for none.
+	queue    *queue
 	compiled *lru.Cache[string, *sqleval.Statement]
 	wakes    *wakes
-	retries  int
+	settings
 }
 
 var _ ledger.Ledger = (*Store)(nil)
@@ -47,6 +49,7 @@ var _ ledger.Ledger = (*Store)(nil)
 type Option func(*settings)
 
 type settings struct {
+	// busyTimeout is how long one attempt to begin waits, retries how many more are made.
 	busyTimeout time.Duration
 	retries     int
 }
@@ -90,18 +93,20 @@ func open(ctx context.Context, path, location string, options []Option) (ledger.
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, dsn: dsn(location, set.busyTimeout), compiled: compiled, retries: set.retries}
+	s := &Store{path: path, dsn: dsn(location, set.busyTimeout), compiled: compiled, settings: set}
 	if s.database, err = sql.Open("sqlite", s.dsn); err != nil {
 		return nil, s.fail("open", err)
 	}
 	s.database.SetMaxIdleConns(0) // what is idle is idle in the pools below
-	s.writer = newPool(1, func(ctx context.Context) (*connection, error) { return s.connect(ctx) })
+	s.writer = newPool(1, func(ctx context.Context) (*connection, error) { return s.connect(ctx, s.forWriting()...) })
 	s.readers = newPool(readers, func(ctx context.Context) (*connection, error) { return s.connect(ctx, "PRAGMA query_only = 1") })
 	s.wakes = newWakes(s)
 	if path == memoryPath {
 		if s.anchor, err = s.connect(ctx); err != nil {
 			return nil, errors.Join(s.fail("open", err), s.Close())
 		}
+	} else if s.queue, err = openQueue(path); err != nil {
+		s.queue = nil // whether the folder can be written is found out next; the queue only makes for order
 	}
 	if err := s.probe(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -130,14 +135,25 @@ func dsn(location string, busy time.Duration) string {
 	return location + separator + pragmas.Encode()
 }
 
+// forWriting is what the writer needs besides: to be told at once that a file
+// is busy, because it waits in the queue. In memory, a commit waits for readers.
+func (s *Store) forWriting() []string {
+	if s.path == memoryPath {
+		return nil
+	}
+	return []string{"PRAGMA busy_timeout = 0"}
+}
+
 // probe begins to write and takes it back, so that a file that cannot be written shows now.
 func (s *Store) probe(ctx context.Context) error {
-	return s.writer.with(ctx, s.path, func(c *connection) error {
-		if err := c.control(ctx, "BEGIN IMMEDIATE"); err != nil {
-			return s.fail("open", err)
-		}
-		err := c.control(ctx, "PRAGMA user_version = 0") // which nothing uses
-		return errors.Join(s.fail("open", err), c.rollback(context.WithoutCancel(ctx)))
+	return s.again(ctx, func() error {
+		return s.writer.with(ctx, s.path, func(c *connection) error {
+			if err := s.beginWriting(ctx, c); err != nil {
+				return s.fail("open", err)
+			}
+			err := c.control(ctx, "PRAGMA user_version = 0") // which nothing uses
+			return errors.Join(s.fail("open", err), c.rollback(context.WithoutCancel(ctx)))
+		})
 	})
 }
 
@@ -153,5 +169,5 @@ func (s *Store) Close() error {
 	if s.anchor != nil {
 		err = errors.Join(err, s.anchor.close())
 	}
-	return s.fail("close", errors.Join(err, s.database.Close()))
+	return s.fail("close", errors.Join(err, s.database.Close(), s.queue.close()))
 }

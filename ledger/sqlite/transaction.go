@@ -32,14 +32,14 @@ var errRehearsed = errors.New("rehearsed")
 // View implements ledger.Ledger.
 func (s *Store) View(ctx context.Context, f func(ledger.Tx) error) error {
 	return s.again(ctx, func() error {
-		return s.readers.with(ctx, s.path, func(c *connection) error { return s.run(ctx, c, "BEGIN", f) })
+		return s.readers.with(ctx, s.path, func(c *connection) error { return s.run(ctx, c, beginReading, f) })
 	})
 }
 
 // Update implements ledger.Ledger.
 func (s *Store) Update(ctx context.Context, f func(ledger.Tx) error) error {
 	return s.again(ctx, func() error {
-		return s.writer.with(ctx, s.path, func(c *connection) error { return s.run(ctx, c, "BEGIN IMMEDIATE", f) })
+		return s.writer.with(ctx, s.path, func(c *connection) error { return s.run(ctx, c, s.beginWriting, f) })
 	})
 }
 
@@ -62,7 +62,7 @@ func (s *Store) again(ctx context.Context, attempt func() error) error {
 	pause := firstPause
 	for tries := 1; ; tries++ {
 		err := attempt()
-		if err == nil || !passing(err) {
+		if err == nil || !passing(err) || s.retries == 0 {
 			return err
 		}
 		if tries > s.retries {
@@ -88,8 +88,8 @@ func rest(ctx context.Context, pause time.Duration) error {
 
 // run is one attempt: begin, f, commit. The end of a transaction does not heed
 // ctx, so that it is known whether it was committed.
-func (s *Store) run(ctx context.Context, c *connection, begin string, f func(ledger.Tx) error) (err error) {
-	if err := c.control(ctx, begin); err != nil {
+func (s *Store) run(ctx context.Context, c *connection, begin func(context.Context, *connection) error, f func(ledger.Tx) error) error {
+	if err := begin(ctx, c); err != nil {
 		return s.fail("begin", err)
 	}
 	ending := context.WithoutCancel(ctx)
@@ -107,6 +107,24 @@ func (s *Store) run(ctx context.Context, c *connection, begin string, f func(led
 		s.wakes.tell()
 	}
 	return nil
+}
+
+func beginReading(ctx context.Context, c *connection) error { return c.control(ctx, "BEGIN") }
+
+// beginWriting takes the write lock, in turn with other processes.
+func (s *Store) beginWriting(ctx context.Context, c *connection) error {
+	var err error
+	waited := s.queue.wait(ctx, s.busyTimeout, func() (busy bool) {
+		err = c.control(ctx, "BEGIN IMMEDIATE")
+		return passing(err)
+	})
+	if errors.Is(waited, errImpatient) && err != nil {
+		return err // what SQLite said last
+	}
+	if waited != nil {
+		return waited
+	}
+	return err
 }
 
 // rollback ends a transaction that failed. SQLite itself has ended it after
