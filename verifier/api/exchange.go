@@ -24,6 +24,9 @@ const (
 	maxFactsBody  = 16 << 20
 	// maxBodies bounds the bodies that are held at once.
 	maxBodies = 128 << 20
+	// freeBody is how much of each body is held without a share of that, so
+	// that small requests never wait behind large ones that arrive slowly.
+	freeBody = 16 << 10
 	// bodyTimeout is how long a client may take to send a body.
 	bodyTimeout = 30 * time.Second
 )
@@ -47,38 +50,55 @@ func (h *handler) body(ctx context.Context, e Exchange, limit int64) (body []byt
 	if err := checkMedia(e.request.Header); err != nil {
 		return nil, nil, err
 	}
-	share := limit
-	if n := e.request.ContentLength; n >= 0 && n < limit {
-		share = n
-	}
-	waiting, cancel := context.WithTimeout(ctx, bodyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, bodyTimeout)
 	defer cancel()
-	if err := h.bodies.Acquire(waiting, share); err != nil {
-		return nil, nil, problem(http.StatusServiceUnavailable, CodeBusy, "too many large requests at once; try again")
-	}
-	release = func() { h.bodies.Release(share) }
-	body, err = readBody(e, limit)
+	// Not every response writer has deadlines (tests); the server's own hold then.
+	_ = http.NewResponseController(e.response).SetReadDeadline(time.Now().Add(bodyTimeout))
+	body, held, err := h.read(ctx, http.MaxBytesReader(e.response, e.request.Body, limit))
+	release = func() { h.bodies.Release(held) }
 	if err != nil {
 		release()
-		return nil, nil, err
+		return nil, nil, bodyProblem(body, limit, err)
 	}
 	return body, release, nil
 }
 
-func readBody(e Exchange, limit int64) ([]byte, error) {
-	// Not every response writer has deadlines (tests); the server's own hold then.
-	_ = http.NewResponseController(e.response).SetReadDeadline(time.Now().Add(bodyTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(e.response, e.request.Body, limit))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, tooLargeProblem(body, limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem(http.StatusRequestTimeout, CodeTimeout, "the body did not arrive within %s", bodyTimeout)
-	case err != nil:
-		return nil, problem(http.StatusBadRequest, CodeMalformed, "the body cannot be read: %v", err)
+// read takes shares as the bytes arrive, not as they are announced: who
+// announces much and sends little holds little.
+func (h *handler) read(ctx context.Context, from io.Reader) (body []byte, held int64, err error) {
+	body = make([]byte, 0, freeBody)
+	for {
+		if len(body) == cap(body) {
+			more := int64(cap(body))
+			if err := h.bodies.Acquire(ctx, more); err != nil {
+				return nil, held, problem(http.StatusServiceUnavailable, CodeBusy, "too many large requests at once; try again")
+			}
+			held += more
+			body = append(make([]byte, 0, 2*more), body...)
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if errors.Is(err, io.EOF) {
+			return body, held, nil
+		}
+		if err != nil {
+			return body, held, err
+		}
 	}
-	return body, nil
+}
+
+func bodyProblem(start []byte, limit int64, err error) error {
+	var tooLarge *http.MaxBytesError
+	var known *Problem
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &tooLarge):
+		return tooLargeProblem(start, limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem(http.StatusRequestTimeout, CodeTimeout, "the body did not arrive within %s", bodyTimeout)
+	}
+	return problem(http.StatusBadRequest, CodeMalformed, "the body cannot be read: %v", err)
 }
 
 // checkMedia lets JSON in, and what does not say what it is.
