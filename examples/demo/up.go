@@ -63,7 +63,7 @@ func show(r running) {
 	fmt.Printf(`
 Running until make down:
   OTLP               http://%s  (gRPC: %s)
-  API and documents  http://%s  (OpenAPI: /openapi.json)
+  page and API       http://%s  (sign in with the viewer's key; OpenAPI: /openapi.json)
   store              %s
   logs, telemetry    %s
 Keys:
