@@ -187,15 +187,33 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 			if _, err := tx.ListActions(t.Context(), tenant, ledger.ActionFilter{}); err != nil {
 				return err
 			}
-			_, err := tx.ReadChain(t.Context(), tenant, 0, 10)
+			for _, read := range []func() error{
+				func() error { _, err := tx.ReadChain(t.Context(), tenant, 0, 10); return err },
+				func() error { _, err := tx.ChainRuns(t.Context(), tenant, 0, 10); return err },
+				func() error { _, err := tx.FactsByRef(t.Context(), tenant, []string{"re_seed"}); return err },
+				func() error { _, err := tx.Dropped(t.Context(), tenant); return err },
+			} {
+				if err := read(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"drop what is old", func(tx ledger.Tx) error {
+			page := ledger.ExpiryPage{Horizon: noon.Add(engine.Week), Limit: 10, Now: noon.Add(engine.Week)}
+			if _, err := tx.ExpireFacts(t.Context(), tenant, page); err != nil {
+				return err
+			}
+			_, err := tx.ExpireReports(t.Context(), tenant, page)
 			return err
 		}},
 	}
 	for role, may := range map[string][]string{
-		"countersign_record":   {"record actions", "ingest what agents say"},
-		"countersign_evidence": {"ingest facts", "ingest what agents say"},
-		"countersign_verify":   {"verify", "read"},
-		"countersign_read":     {"read"},
+		"countersign_record":                      {"record actions", "ingest what agents say"},
+		"countersign_evidence":                    {"ingest facts", "ingest what agents say"},
+		"countersign_verify":                      {"verify", "read"},
+		"countersign_read":                        {"read"},
+		"countersign_read, countersign_retention": {"read", "drop what is old"},
 		"countersign_record, countersign_evidence, countersign_verify": {"record actions", "ingest facts", "ingest what agents say", "verify", "read"},
 	} {
 		t.Run(role, func(t *testing.T) {
