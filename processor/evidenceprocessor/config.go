@@ -1,0 +1,246 @@
+package evidenceprocessor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/record/delivery"
+	"github.com/countersign-otel/countersign/processor/evidenceprocessor/internal/metadata"
+)
+
+// Config is what stands under processors: evidence: in a collector's configuration.
+type Config struct {
+	// Mappings are ready rules for well-known senders, by name or with settings.
+	Mappings []MappingConfig `mapstructure:"mappings"`
+	// Rules say which records become which facts. A record may become several.
+	Rules []RuleConfig `mapstructure:"rules"`
+	// Trust is that of records which no evidence receiver delivered: shared or
+	// independent or self_reported. Without it they become no facts.
+	Trust string `mapstructure:"trust"`
+	// Connection names the provider of those records.
+	Connection string `mapstructure:"connection"`
+	// SealKey is that of evidence receivers in other collectors, whose records come here.
+	SealKey configopaque.String `mapstructure:"seal_key"`
+	// Tenant owns the facts; without it, and without TenantFromAuth, the receiver's or the exporter's does.
+	Tenant string `mapstructure:"tenant"`
+	// TenantFromAuth is the attribute of the authenticated client that names the tenant.
+	TenantFromAuth string `mapstructure:"tenant_from_auth"`
+	// Tenants are those that TenantFromAuth may name.
+	Tenants []string `mapstructure:"tenants"`
+}
+
+// MappingConfig is a ready mapping with what is different here.
+type MappingConfig struct {
+	// Name is that of the mapping.
+	Name string `mapstructure:"name"`
+	// Source is what the facts are of; without it, the mapping's own.
+	Source string `mapstructure:"source"`
+	// Condition replaces the mapping's own, which most keep test data out with.
+	Condition string `mapstructure:"condition"`
+	// SubjectID comes before the mapping's own; where it gives no value, that one holds.
+	SubjectID string `mapstructure:"subject_id"`
+	// Attributes are added to those of every fact of the mapping.
+	Attributes map[string]string `mapstructure:"attributes"`
+}
+
+var _ confmap.Unmarshaler = (*MappingConfig)(nil)
+
+// UnmarshalText reads a mapping that is only named.
+func (m *MappingConfig) UnmarshalText(text []byte) error {
+	*m = MappingConfig{Name: string(text)}
+	return nil
+}
+
+// Unmarshal reads a mapping with settings.
+func (m *MappingConfig) Unmarshal(conf *confmap.Conf) error {
+	for _, key := range sortedNames(conf.ToStringMap()) {
+		if !slices.Contains(mappingKeys, key) {
+			return fmt.Errorf("has no key %s; known are %s", key, strings.Join(mappingKeys, ", "))
+		}
+	}
+	return conf.Unmarshal(m)
+}
+
+var mappingKeys = []string{"name", "source", "condition", "subject_id", "attributes"}
+
+// RuleConfig makes one fact of every record that it is for, or one of every
+// item of a list in it. Values are OTTL value expressions unless said otherwise.
+type RuleConfig struct {
+	// Name is what metrics and errors call the rule; rules[0] and so on without it.
+	Name string `mapstructure:"name"`
+	// Source is plain text. With it, the rule is only for records of this
+	// source; without it, for what any evidence receiver delivered.
+	Source string `mapstructure:"source"`
+	// Condition is an OTTL condition.
+	Condition string `mapstructure:"condition"`
+	// ForEach gives a list; the rule makes a fact of each item, which Item() reads.
+	ForEach string `mapstructure:"for_each"`
+	// FactType and SubjectKind are a name as it is, or an expression.
+	FactType    string `mapstructure:"fact_type"`
+	SubjectKind string `mapstructure:"subject_kind"`
+	// SubjectID names the record of the source that the fact is about.
+	SubjectID string `mapstructure:"subject_id"`
+	// OccurredAt is a time or RFC 3339 text; without it the time of the log record.
+	OccurredAt string `mapstructure:"occurred_at"`
+	// Attributes are a map of names to expressions, or one expression that gives a map.
+	Attributes AttributesConfig `mapstructure:"attributes"`
+	// RawRef is the source's own id of the event; without it, it is made of the content (decision D36).
+	RawRef string `mapstructure:"raw_ref"`
+	// Links each give other subjects that are the same case (decision D7).
+	Links []string `mapstructure:"links"`
+}
+
+// AttributesConfig is a map of names to OTTL value expressions, or one of them.
+type AttributesConfig struct {
+	// Whole is one expression that gives a map.
+	Whole string `mapstructure:"-"`
+	// Values are expressions by name.
+	Values map[string]string `mapstructure:"-"`
+}
+
+var _ confmap.Unmarshaler = (*AttributesConfig)(nil)
+
+// UnmarshalText reads one expression.
+func (a *AttributesConfig) UnmarshalText(text []byte) error {
+	*a = AttributesConfig{Whole: string(text)}
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (a AttributesConfig) MarshalText() ([]byte, error) { return []byte(a.Whole), nil }
+
+// Unmarshal reads a map of names to expressions.
+func (a *AttributesConfig) Unmarshal(conf *confmap.Conf) error {
+	values := map[string]string{}
+	for name, value := range conf.ToStringMap() {
+		text, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("%s: an expression is text; put %v in quotes", name, value)
+		}
+		values[name] = text
+	}
+	*a = AttributesConfig{Values: values}
+	return nil
+}
+
+// NewDefaultConfig has no rules, and believes evidence receivers alone.
+func NewDefaultConfig() *Config { return &Config{} }
+
+func createDefaultConfig() component.Config { return NewDefaultConfig() }
+
+// Validate parses everything that can be parsed, so that a wrong expression is
+// found before any telemetry comes. All errors are joined; each starts with
+// the place in the configuration.
+func (c *Config) Validate() error {
+	_, err := c.compile()
+	return err
+}
+
+// compile is Validate with its result.
+func (c *Config) compile() (*compiled, error) {
+	errs := c.checkTenants()
+	all := &compiled{connection: c.Connection}
+	if c.Trust != "" {
+		trust, err := engine.ParseTrust(c.Trust)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("trust: %w", err))
+		}
+		all.trust = trust
+	}
+	if c.Connection != "" {
+		if err := engine.CheckOpaque("connection", c.Connection); err != nil {
+			errs = append(errs, fmt.Errorf("connection: %w", err))
+		}
+	}
+	sealer, err := delivery.NewSealer(string(c.SealKey))
+	if err != nil {
+		errs = append(errs, fmt.Errorf("seal_key: %w", err))
+	}
+	all.sealer = sealer
+	errs = append(errs, all.compileGroups(c)...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (c *Config) checkTenants() []error {
+	var errs []error
+	if c.Tenant != "" {
+		if err := engine.CheckOpaque("tenant", c.Tenant); err != nil {
+			errs = append(errs, fmt.Errorf("tenant: %w", err))
+		}
+	}
+	switch {
+	case c.Tenant != "" && c.TenantFromAuth != "":
+		errs = append(errs, errors.New("tenant: it is set and so is tenant_from_auth; remove one of them"))
+	case c.TenantFromAuth != "" && len(c.Tenants) == 0:
+		errs = append(errs, errors.New("tenants: list the tenants that tenant_from_auth may name"))
+	case c.TenantFromAuth == "" && len(c.Tenants) > 0:
+		errs = append(errs, errors.New("tenants: they restrict tenant_from_auth, which is not set"))
+	}
+	for i, tenant := range c.Tenants {
+		if err := engine.CheckOpaque("tenant", tenant); err != nil {
+			errs = append(errs, fmt.Errorf("tenants[%d]: %w", i, err))
+		}
+	}
+	return errs
+}
+
+// FindConfig takes the settings of one evidence processor out of a whole
+// collector configuration, for tools. name is the part after the slash of
+// evidence/name; when it is empty there must be only one.
+func FindConfig(collector *confmap.Conf, name string) (*Config, error) {
+	processors, err := collector.Sub("processors")
+	if err != nil {
+		return nil, fmt.Errorf("processors: %w", err)
+	}
+	key, err := findKey(processors.ToStringMap(), name)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := processors.Sub(key)
+	if err != nil {
+		return nil, fmt.Errorf("processors::%s: %w", key, err)
+	}
+	config := NewDefaultConfig()
+	if err := settings.Unmarshal(config); err != nil {
+		return nil, fmt.Errorf("processors::%s: %w", key, err)
+	}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("processors::%s: %w", key, err)
+	}
+	return config, nil
+}
+
+// findKey is the key of the wanted processor in a configuration's processors.
+func findKey(processors map[string]any, name string) (string, error) {
+	kind := metadata.Type.String()
+	if name != "" {
+		if _, ok := processors[kind+"/"+name]; !ok {
+			return "", fmt.Errorf("processors: there is no %s/%s", kind, name)
+		}
+		return kind + "/" + name, nil
+	}
+	var found []string
+	for key := range processors {
+		if key == kind || strings.HasPrefix(key, kind+"/") {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", fmt.Errorf("processors: there is no %s", kind)
+	}
+	return "", fmt.Errorf("processors: there are %s; say which", strings.Join(found, " and "))
+}

@@ -1,0 +1,271 @@
+package evidenceprocessor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
+
+	"github.com/countersign-otel/countersign/engine"
+)
+
+// rule is a compiled RuleConfig.
+type rule struct {
+	// index is the rule's place among the labels.
+	index int
+	label string
+	// source is the only one that the rule is for; empty for any that was delivered.
+	source    string
+	condition *ottl.Condition[logContext]
+
+	forEach, factType, subjectKind expression
+	// firstSubject comes before subjectID.
+	firstSubject, subjectID expression
+	occurredAt, rawRef      expression
+	whole                   expression
+	attributes              []namedValue
+	links                   []expression
+}
+
+type namedValue struct {
+	name  string
+	value expression
+}
+
+// made is what a rule made of a record, or of one item in it.
+type made struct {
+	// source says so.
+	source string
+	// fact is nil for a rule that only links, and where err says why there is none.
+	fact  *engine.Fact
+	links []engine.Link
+	err   error
+}
+
+// maxItems bounds how many facts one rule makes of one record.
+const maxItems = 1000
+
+// concerns says whether the rule is for records of this source.
+func (r *rule) concerns(e *entry) bool {
+	return !e.delivered || r.source == "" || r.source == e.delivery.Source
+}
+
+// holds evaluates a condition; none always holds.
+func holds(condition *ottl.Condition[logContext], ctx *evalContext, tc logContext) (bool, error) {
+	if condition == nil {
+		return true, nil
+	}
+	held, err := condition.Eval(ctx, tc)
+	if err != nil {
+		return false, fmt.Errorf("condition: %w", err)
+	}
+	return held, nil
+}
+
+// apply makes what the rule makes of a record for which its condition holds.
+func (r *rule) apply(ctx *evalContext, tc logContext, each func(made)) {
+	if !r.forEach.configured() {
+		each(r.one(ctx, tc))
+		return
+	}
+	value, err := r.forEach.eval(ctx, tc)
+	if err != nil {
+		each(made{err: fmt.Errorf("for_each: %w", err)})
+		return
+	}
+	list := listOf(value)
+	refs := map[string]int{}
+	for i, item := range list {
+		if i == maxItems {
+			each(made{err: fmt.Errorf("for_each: there are %d items; only the first %d became facts", len(list), maxItems)})
+			break
+		}
+		ctx.entry.item = item
+		m := r.one(ctx, tc)
+		if m.err == nil && m.fact != nil && r.rawRef.configured() {
+			if other, ok := refs[m.fact.RawRef]; ok {
+				m = made{err: fmt.Errorf("raw_ref: it is that of item %d; make it of something that tells items apart", other)}
+			} else {
+				refs[m.fact.RawRef] = i
+			}
+		}
+		if m.err != nil {
+			m.err = fmt.Errorf("item %d: %w", i, m.err)
+		}
+		each(m)
+	}
+	ctx.entry.item = nil
+}
+
+func (r *rule) one(ctx *evalContext, tc logContext) made {
+	subject, err := r.subject(ctx, tc)
+	if err != nil {
+		return made{err: fmt.Errorf("subject_id: %w", err)}
+	}
+	m := made{source: ctx.entry.source}
+	if r.factType.configured() {
+		fact, err := r.fact(ctx, tc, m.source, subject)
+		if err != nil {
+			return made{err: err}
+		}
+		m.fact = &fact
+	}
+	if m.links, err = r.link(ctx, tc, subject); err != nil {
+		return made{err: err}
+	}
+	return m
+}
+
+var (
+	errNoValue = errors.New("the expression gave no value")
+	errNoTime  = errors.New("the log record has no time; say in the rule when it happened")
+)
+
+func (r *rule) subject(ctx *evalContext, tc logContext) (string, error) {
+	text, err := r.firstSubject.text(ctx, tc)
+	if errors.Is(err, errPartMissing) {
+		err = nil
+	}
+	if err == nil && text == "" {
+		text, err = r.subjectID.text(ctx, tc)
+	}
+	if err != nil {
+		return "", err
+	}
+	if text == "" {
+		return "", errNoValue
+	}
+	return text, engine.CheckOpaque("it", text)
+}
+
+// sourceOf: a delivery is of its receiver's source, whatever it says.
+func (r *rule) sourceOf(e *entry) string {
+	if e.delivered {
+		return e.delivery.Source
+	}
+	return r.source
+}
+
+func (r *rule) fact(ctx *evalContext, tc logContext, source, subject string) (fact engine.Fact, err error) {
+	fact = engine.Fact{Source: source, SubjectID: subject}
+	if fact.Type, err = r.needed("fact_type", &r.factType, ctx, tc); err != nil {
+		return engine.Fact{}, err
+	}
+	if fact.SubjectKind, err = r.subjectKind.text(ctx, tc); err != nil {
+		return engine.Fact{}, fmt.Errorf("subject_kind: %w", err)
+	}
+	if fact.OccurredAt, err = r.moment(ctx, tc); err != nil {
+		return engine.Fact{}, fmt.Errorf("occurred_at: %w", err)
+	}
+	if fact.Attributes, err = r.evalAttributes(ctx, tc); err != nil {
+		return engine.Fact{}, err
+	}
+	// A reference with a hole would be shared by all records that lack the part.
+	if r.rawRef.configured() {
+		if fact.RawRef, err = r.needed("raw_ref", &r.rawRef, ctx, tc); err != nil {
+			return engine.Fact{}, err
+		}
+	}
+	return fact.Normalize()
+}
+
+func (r *rule) needed(key string, e *expression, ctx *evalContext, tc logContext) (string, error) {
+	text, err := e.text(ctx, tc)
+	if err == nil && text == "" {
+		err = errNoValue
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", key, err)
+	}
+	return text, nil
+}
+
+// moment is when it happened: never when it was received, which is no property of the fact.
+func (r *rule) moment(ctx *evalContext, tc logContext) (engine.Instant, error) {
+	if r.occurredAt.configured() {
+		value, err := r.occurredAt.eval(ctx, tc)
+		if err == nil && value == nil {
+			err = errNoValue
+		}
+		if err != nil {
+			return 0, err
+		}
+		return instantOf(value)
+	}
+	at := ctx.entry.log.Timestamp()
+	if at == 0 {
+		return 0, errNoTime
+	}
+	return engine.InstantOfNanos(uint64(at)), nil
+}
+
+// evalAttributes leaves out what has no value. What fails fails the fact: one
+// without its amount would pass every limit (decision D3).
+func (r *rule) evalAttributes(ctx *evalContext, tc logContext) (engine.Object, error) {
+	values := map[string]any{}
+	if r.whole.configured() {
+		whole, err := r.evalWhole(ctx, tc)
+		if err != nil {
+			return engine.Object{}, fmt.Errorf("attributes: %w", err)
+		}
+		values = whole
+	}
+	for i := range r.attributes {
+		a := &r.attributes[i]
+		value, err := a.value.eval(ctx, tc)
+		if err != nil {
+			return engine.Object{}, fmt.Errorf("attributes.%s: %w", a.name, err)
+		}
+		if value != nil {
+			values[a.name] = value
+		}
+	}
+	object, err := engine.ParseObject(appendJSON(make([]byte, 0, 256), values, 0))
+	if err != nil {
+		return engine.Object{}, fmt.Errorf("attributes: %w", err)
+	}
+	return object, nil
+}
+
+// evalWhole copies, because attributes are added to it.
+func (r *rule) evalWhole(ctx *evalContext, tc logContext) (map[string]any, error) {
+	value, err := r.whole.eval(ctx, tc)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := mapOf(value)
+	if !ok {
+		return nil, fmt.Errorf("it is a %s; a map is needed", kindOf(value))
+	}
+	values := make(map[string]any, len(object)+len(r.attributes))
+	for name, item := range object {
+		values[name] = item
+	}
+	return values, nil
+}
+
+// link connects the fact's subject with others. What has no value, and the subject itself, are left out.
+func (r *rule) link(ctx *evalContext, tc logContext, subject string) ([]engine.Link, error) {
+	var links []engine.Link
+	for i := range r.links {
+		value, err := r.links[i].eval(ctx, tc)
+		if err != nil {
+			return nil, fmt.Errorf("links[%d]: %w", i, err)
+		}
+		for _, item := range listOf(value) {
+			text, err := textOf(item)
+			if err != nil {
+				return nil, fmt.Errorf("links[%d]: %w", i, err)
+			}
+			if text == "" || text == subject {
+				continue
+			}
+			l := engine.Link{SubjectID: subject, LinkedSubjectID: text}
+			if err := l.Check(); err != nil {
+				return nil, fmt.Errorf("links[%d]: %w", i, err)
+			}
+			links = append(links, l)
+		}
+	}
+	return links, nil
+}
