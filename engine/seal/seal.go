@@ -97,6 +97,19 @@ func action(a engine.Action) actionPart {
 	return part
 }
 
+// IsAbout says whether a sealed document is about an action as it stands. An
+// action that was recorded anew with another subject, moment, agent or params
+// is not what the document was sealed for (AC "Idempotency").
+func IsAbout(sealed string, a engine.Action) (bool, error) {
+	var said struct {
+		Action actionPart `json:"action"`
+	}
+	if err := json.Unmarshal([]byte(sealed), &said); err != nil {
+		return false, fmt.Errorf("verdict document of action %q: %w", a.ActionID, err)
+	}
+	return said.Action == action(a), nil
+}
+
 func checks(s Subject, findings []engine.Finding) []checkedPart {
 	parts := make([]checkedPart, len(s.Contract.Checks))
 	for i, check := range s.Contract.Checks {

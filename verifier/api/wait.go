@@ -23,9 +23,9 @@ type Waited struct {
 }
 
 // Wait holds until the action's verdict is settled, the timeout passes (60
-// seconds are the most) or ctx ends. An action that was never verified is
-// verified first, when the caller may ask for that. Waiting moves no verdict:
-// facts decide.
+// seconds are the most) or ctx ends. An action that was never verified, or not
+// since it was recorded anew with other content, is verified first, when the
+// caller may ask for that. Waiting moves no verdict: facts decide.
 func (s *Service) Wait(ctx context.Context, caller Caller, ref string, timeout time.Duration) (Waited, error) {
 	if err := caller.need(keys.Read); err != nil {
 		return Waited{}, err
@@ -35,7 +35,11 @@ func (s *Service) Wait(ctx context.Context, caller Caller, ref string, timeout t
 	if err != nil {
 		return Waited{}, err
 	}
-	if s.Hub != nil && !settled(stored) {
+	done, err := settled(stored)
+	if err != nil {
+		return Waited{}, s.asProblem(ctx, err)
+	}
+	if s.Hub != nil && !done {
 		if err := s.hold(ctx, caller, stored, min(timeout, MaxWait)); err != nil {
 			return Waited{}, err
 		}
@@ -45,11 +49,18 @@ func (s *Service) Wait(ctx context.Context, caller Caller, ref string, timeout t
 		return Waited{}, err
 	}
 	waited := time.Since(started).Round(time.Millisecond)
-	return Waited{shown, shown.Status != ledger.Settled, waited.Seconds()}, nil
+	timedOut := shown.Status != ledger.Settled || shown.ActionChanged
+	return Waited{shown, timedOut, waited.Seconds()}, nil
 }
 
-func settled(stored ledger.StoredAction) bool {
-	return stored.Latest != nil && stored.Latest.Status == ledger.Settled
+// settled says whether the verdict on the action as it stands is settled. A
+// verdict on what it said before lets nobody through the gate.
+func settled(stored ledger.StoredAction) (bool, error) {
+	if stored.Latest == nil || stored.Latest.Status != ledger.Settled {
+		return false, nil
+	}
+	changed, err := view.ActionChanged(stored.Action, stored.Latest)
+	return !changed, err
 }
 
 // hold waits at the action's gate. It joins before it looks again, so that a
@@ -60,14 +71,23 @@ func (s *Service) hold(ctx context.Context, caller Caller, stored ledger.StoredA
 	g, key := s.Hub.join(caller.Tenant, stored.ClaimID)
 	defer s.Hub.leave(key, g)
 	stored, err := s.stored(ctx, caller.Tenant, stored.ClaimID)
-	if err != nil || settled(stored) {
+	if err != nil {
 		return err
+	}
+	done, err := settled(stored)
+	if err != nil {
+		return s.asProblem(ctx, err)
+	}
+	if done {
+		return nil
 	}
 	if stored.ParkedError != "" {
 		return parkedProblem(stored.ParkedError)
 	}
-	if stored.Latest == nil && stored.NextCheckAt == nil && keys.May(caller.Role, keys.Verify) {
-		if err := s.first(ctx, caller.Tenant, stored.ClaimID); err != nil {
+	// Never verified, or not since it was recorded anew after it settled.
+	unverified := stored.Latest == nil || stored.Latest.Status == ledger.Settled
+	if unverified && stored.NextCheckAt == nil && keys.May(caller.Role, keys.Verify) {
+		if err := s.first(ctx, caller.Tenant, stored); err != nil {
 			return err
 		}
 	}
@@ -81,13 +101,13 @@ func (s *Service) hold(ctx context.Context, caller Caller, stored ledger.StoredA
 	return nil
 }
 
-// first verifies an action for the first time, so that facts wake it from then on.
-func (s *Service) first(ctx context.Context, tenant, claimID string) error {
-	_, err := s.Verifier.Verify(ctx, tenant, []string{claimID}, nil, triggerFirst)
+// first verifies what an action says for the first time, so that facts wake it from then on.
+func (s *Service) first(ctx context.Context, tenant string, stored ledger.StoredAction) error {
+	_, err := s.Verifier.Verify(ctx, tenant, []string{stored.ClaimID}, nil, trigger(stored))
 	if err == nil || errors.Is(err, settle.ErrBusy) {
 		return nil // somebody else verifies it: wait for that
 	}
-	return s.verifyProblem(ctx, tenant, claimID, err)
+	return s.verifyProblem(ctx, tenant, stored.ClaimID, err)
 }
 
 func (s *Service) stored(ctx context.Context, tenant, ref string) (stored ledger.StoredAction, err error) {

@@ -10,15 +10,17 @@ import (
 
 // Row is one action of a list: the verification without its details.
 type Row struct {
-	Action     Action      `json:"action"`
-	Status     string      `json:"status" enum:"unverified,pending,settled"`
-	Outcome    *Lens       `json:"outcome"`
-	Policy     *Lens       `json:"policy"`
-	Summary    Summary     `json:"summary"`
-	Settlement Settlement  `json:"settlement"`
-	Changed    bool        `json:"changed"`
-	Resolution *Resolution `json:"resolution"`
-	Run        *Run        `json:"run"`
+	Action     Action     `json:"action"`
+	Status     string     `json:"status" enum:"unverified,pending,settled"`
+	Outcome    *Lens      `json:"outcome"`
+	Policy     *Lens      `json:"policy"`
+	Summary    Summary    `json:"summary"`
+	Settlement Settlement `json:"settlement"`
+	Changed    bool       `json:"changed"`
+	// ActionChanged is Verification's.
+	ActionChanged bool        `json:"action_changed,omitempty" doc:"the verdict is about what the action said before it was recorded anew; left out otherwise"`
+	Resolution    *Resolution `json:"resolution"`
+	Run           *Run        `json:"run"`
 	// ParkedError is set when the action cannot be verified until somebody looks (decision D23).
 	ParkedError string `json:"parked_error,omitempty"`
 }
@@ -29,7 +31,7 @@ func RowOf(stored ledger.StoredAction, compensation *ledger.Compensation) (Row, 
 	if err != nil {
 		return Row{}, err
 	}
-	return Row{v.Action, v.Status, v.Outcome, v.Policy, v.Summary, v.Settlement, v.Changed, v.Resolution, v.Run, stored.ParkedError}, nil
+	return Row{v.Action, v.Status, v.Outcome, v.Policy, v.Summary, v.Settlement, v.Changed, v.ActionChanged, v.Resolution, v.Run, stored.ParkedError}, nil
 }
 
 // Recorded is the answer to recording an action (AC "Recording actions"):
@@ -46,7 +48,9 @@ type Latest struct {
 	Policy     *Lens      `json:"policy"`
 	Summary    Summary    `json:"summary"`
 	Settlement Settlement `json:"settlement"`
-	Run        *Run       `json:"run"`
+	// ActionChanged is Verification's.
+	ActionChanged bool `json:"action_changed,omitempty" doc:"the verdict is about what the action said before it was recorded anew; left out otherwise"`
+	Run           *Run `json:"run"`
 }
 
 // RecordedOf shows an action that was recorded.
@@ -60,11 +64,12 @@ func RecordedOf(stored ledger.StoredAction) (Recorded, error) {
 		return Recorded{}, err
 	}
 	latest := stored.Latest
+	changed, err := ActionChanged(stored.Action, latest)
 	shown.Latest = &Latest{
 		latest.Status, LensOf(latest.Outcome), LensOf(latest.Policy),
-		Summary{latest.Headline, r.Summary.EvidenceTrust}, settlementOf(latest, r), runOf(latest),
+		Summary{latest.Headline, r.Summary.EvidenceTrust}, settlementOf(latest, r), changed, runOf(latest),
 	}
-	return shown, nil
+	return shown, err
 }
 
 // StoredRun is one verification of an action's history.

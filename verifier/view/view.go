@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/report"
+	"github.com/countersign-otel/countersign/engine/seal"
 	"github.com/countersign-otel/countersign/ledger"
 )
 
@@ -30,9 +31,11 @@ type Verification struct {
 	Reversal   *report.Evidence `json:"reversal" doc:"the later record that undid the action"`
 	Previous   *Previous        `json:"previous" doc:"the verdict pair that this run replaced"`
 	Changed    bool             `json:"changed" doc:"the verdict pair differs from the previous one"`
-	Resolution *Resolution      `json:"resolution" doc:"what a later, correcting action came to; it never changes this verdict"`
-	Run        *Run             `json:"run"`
-	DryRun     bool             `json:"dry_run" doc:"nothing was stored"`
+	// ActionChanged warns: this verdict is not about the action as it is shown.
+	ActionChanged bool        `json:"action_changed,omitempty" doc:"the action was recorded anew with another subject, time, agent or params since: the verdict is about what it said before; verify it again. Left out otherwise"`
+	Resolution    *Resolution `json:"resolution" doc:"what a later, correcting action came to; it never changes this verdict"`
+	Run           *Run        `json:"run"`
+	DryRun        bool        `json:"dry_run" doc:"nothing was stored"`
 }
 
 // Action is an action as it stands in the store. What was not sent is null.
@@ -149,6 +152,10 @@ func Make(p Parts) (Verification, error) {
 	if err := v.fill(run); err != nil {
 		return Verification{}, err
 	}
+	var err error
+	if v.ActionChanged, err = ActionChanged(p.Stored.Action, run); err != nil {
+		return Verification{}, err
+	}
 	if p.Previous != nil {
 		v.Previous = &Previous{p.Previous.Status, LensOf(p.Previous.Outcome), LensOf(p.Previous.Policy), runOf(p.Previous)}
 	}
@@ -171,6 +178,17 @@ func (v *Verification) fill(run *ledger.Run) error {
 	v.Changed = run.Changed
 	v.Run = runOf(run)
 	return nil
+}
+
+// ActionChanged says whether an action was recorded anew with other content
+// after a verification. The verdict of that one stands (AC "Idempotency": the
+// history is kept), but is not about the action any more.
+func ActionChanged(a engine.Action, run *ledger.Run) (bool, error) {
+	if run == nil || run.Policy.Document == "" {
+		return false, nil
+	}
+	about, err := seal.IsAbout(run.Policy.Document, a)
+	return !about, err
 }
 
 // settlementOf shows when the run is looked at again, not when it was planned
