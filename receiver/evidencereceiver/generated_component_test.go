@@ -50,22 +50,22 @@ func TestComponentLifecycle(t *testing.T) {
 
 	for _, tt := range tests {
 		t.Run(tt.name+"-shutdown", func(t *testing.T) {
-			c, err := tt.createFn(t.Context(), receivertest.NewNopSettings(typ), cfg)
+			c, err := tt.createFn(context.Background(), receivertest.NewNopSettings(typ), cfg)
 			require.NoError(t, err)
-			err = c.Shutdown(t.Context())
+			err = c.Shutdown(context.Background())
 			require.NoError(t, err)
 		})
 		t.Run(tt.name+"-lifecycle", func(t *testing.T) {
-			firstRcvr, err := tt.createFn(t.Context(), receivertest.NewNopSettings(typ), cfg)
+			firstRcvr, err := tt.createFn(context.Background(), receivertest.NewNopSettings(typ), cfg)
 			require.NoError(t, err)
 			host := newMdatagenNopHost()
 			require.NoError(t, err)
-			require.NoError(t, firstRcvr.Start(t.Context(), host))
-			require.NoError(t, firstRcvr.Shutdown(t.Context()))
-			secondRcvr, err := tt.createFn(t.Context(), receivertest.NewNopSettings(typ), cfg)
+			require.NoError(t, firstRcvr.Start(context.Background(), host))
+			require.NoError(t, firstRcvr.Shutdown(context.Background()))
+			secondRcvr, err := tt.createFn(context.Background(), receivertest.NewNopSettings(typ), cfg)
 			require.NoError(t, err)
-			require.NoError(t, secondRcvr.Start(t.Context(), host))
-			require.NoError(t, secondRcvr.Shutdown(t.Context()))
+			require.NoError(t, secondRcvr.Start(context.Background(), host))
+			require.NoError(t, secondRcvr.Shutdown(context.Background()))
 		})
 	}
 }
