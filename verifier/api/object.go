@@ -193,10 +193,36 @@ func (o object) opaque(key string, required bool) string {
 	if len(*o.faults) > before {
 		return ""
 	}
+	if halfPair(o.members[key]) {
+		// Decoding makes the same U+FFFD of each, so that two ids would become one.
+		o.fail(key, "has half of a surrogate pair; ids are valid UTF-8")
+		return ""
+	}
 	if err := engine.CheckOpaque(key, text); err != nil {
 		o.fail(key, "%s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), engine.ErrOpaque.Error()+": "), key+" "))
 	}
 	return text
+}
+
+// halfPair says whether a JSON text escapes a UTF-16 surrogate without its other half.
+func halfPair(raw json.RawMessage) bool {
+	pending := false // a high surrogate waits for its low one
+	for i := 0; i < len(raw); i++ {
+		unit := uint64(0)
+		if raw[i] == '\\' {
+			i++
+			if raw[i] == 'u' {
+				unit, _ = strconv.ParseUint(string(raw[i+1:i+5]), 16, 16) // the text is valid JSON
+				i += 4
+			}
+		}
+		low := unit >= 0xDC00 && unit <= 0xDFFF
+		if pending != low {
+			return true
+		}
+		pending = unit >= 0xD800 && unit <= 0xDBFF
+	}
+	return false
 }
 
 // identifier reads an identifier of decision D6.
