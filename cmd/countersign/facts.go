@@ -8,7 +8,7 @@ import (
 )
 
 func newFacts(t *terminal) *cobra.Command {
-	return group("facts", "Facts from systems of record", newFactsPush(t))
+	return group("facts", "Facts from systems of record", newFactsPush(t), newFactsTry(t))
 }
 
 func newFactsPush(t *terminal) *cobra.Command {

@@ -3,15 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/confmap/provider/envprovider"
-	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
-	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 
 	"github.com/countersign-otel/countersign/processor/agentactionprocessor"
 )
@@ -54,28 +48,11 @@ Without --config: all dialects, no rules.`,
 	return required(cmd, "input")
 }
 
-// processorConfig resolves a collector configuration as the collector does.
+// processorConfig reads the agent_action section of a collector configuration.
 func processorConfig(ctx context.Context, path, name string) (*agentactionprocessor.Config, error) {
-	absolute, err := filepath.Abs(path)
+	conf, err := collectorConfig(ctx, path)
 	if err != nil {
 		return nil, err
-	}
-	if _, err := readBounded(path, 0); err != nil {
-		return nil, err
-	}
-	resolver, err := confmap.NewResolver(confmap.ResolverSettings{
-		URIs: []string{"file:" + absolute},
-		ProviderFactories: []confmap.ProviderFactory{
-			fileprovider.NewFactory(), envprovider.NewFactory(), yamlprovider.NewFactory(),
-		},
-		DefaultScheme: "env",
-	})
-	if err != nil {
-		return nil, err
-	}
-	conf, err := resolver.Resolve(ctx)
-	if err = errors.Join(err, resolver.Shutdown(ctx)); err != nil {
-		return nil, usagef("%s: %w", path, err)
 	}
 	settings, err := agentactionprocessor.FindConfig(conf, name)
 	if err != nil {
