@@ -67,7 +67,7 @@ type tab struct {
 func newTab(t *testing.T, browser context.Context, f *fixture) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	t.Cleanup(func() {
 		cancel()
 		end()
@@ -128,12 +128,22 @@ func value[T any](b *tab, expression string) T {
 	return found
 }
 
-// until waits for an expression to hold, and says what the page shows when it does not.
+// until waits for an expression to hold, also across pages, and says what the
+// page shows when it does not.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(20*time.Second)))
-	if err != nil {
-		b.t.Fatalf("%s: %v\nthe page shows:\n%s", expression, err, value[string](b, `document.body.innerText`))
+	deadline := time.Now().Add(60 * time.Second)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		holds, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if holds && err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s: %v\nthe page shows:\n%s", expression, err, value[string](b, `location + "\n" + document.body.innerText`))
+		}
+		<-ticker.C // an error: the page is on its way to another one
 	}
 }
 
@@ -166,6 +176,12 @@ func TestBrowser(t *testing.T) {
 		run  func(*testing.T, context.Context)
 	}{
 		{"Views", viewsInBrowser},
+		{"SignIn", signInInBrowser},
+		{"Live", liveInBrowser},
+		{"FilterAndSearch", findInBrowser},
+		{"Hostile", hostileInBrowser},
+		{"WithoutScript", withoutScript},
+		{"KeyboardAndLocalTime", keyboardInBrowser},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.run(t, browser) })
 	}

@@ -49,7 +49,7 @@ func (b *browser) events(ctx context.Context, lastID string) (*http.Response, <-
 // next waits for a line with a start.
 func next(t *testing.T, lines <-chan string, start string) string {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case line, open := <-lines:

@@ -13,8 +13,8 @@ import (
 // known when it takes longer. A count is shown as fresh for countShare times as
 // long as it took, so that counting never takes more than that part of the time.
 const (
-	patience   = 50 * time.Millisecond
-	countShare = 20
+	defaultPatience = 50 * time.Millisecond
+	countShare      = 20
 	// countTimeout ends a count that nobody would wait for.
 	countTimeout = 2 * time.Minute
 	// countsKept is how many counts are remembered, countsAtOnce how many run at the same time.
@@ -23,10 +23,11 @@ const (
 )
 
 type figures struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	slots  chan struct{}
-	going  sync.WaitGroup
+	patience time.Duration
+	ctx      context.Context
+	cancel   context.CancelFunc
+	slots    chan struct{}
+	going    sync.WaitGroup
 
 	mu    sync.Mutex
 	known *lru.Cache[string, *figure]
@@ -41,13 +42,16 @@ type figure struct {
 	done  chan struct{}
 }
 
-func newFigures() *figures {
+func newFigures(patience time.Duration) *figures {
+	if patience <= 0 {
+		patience = defaultPatience
+	}
 	known, err := lru.New[string, *figure](countsKept)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &figures{ctx: ctx, cancel: cancel, slots: make(chan struct{}, countsAtOnce), known: known}
+	return &figures{patience: patience, ctx: ctx, cancel: cancel, slots: make(chan struct{}, countsAtOnce), known: known}
 }
 
 func (f *figures) close() {
@@ -67,7 +71,7 @@ type counted[T any] struct {
 func count[T any](f *figures, key string, compute func(context.Context) (T, error)) (counted[T], error) {
 	found, done := f.begin(key, func(ctx context.Context) (any, error) { return compute(ctx) })
 	if done != nil {
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(f.patience)
 		defer timer.Stop()
 		select {
 		case <-done:

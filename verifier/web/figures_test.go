@@ -31,7 +31,7 @@ func nonEmpty(text string) []string {
 func TestFiguresDoNotKeepAPageWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFigures()
+		f := newFigures(0)
 		defer f.close()
 		var counts atomic.Int64
 		slow := func(ctx context.Context) (int64, error) {
@@ -50,7 +50,7 @@ func TestFiguresDoNotKeepAPageWaiting(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if waited := time.Since(started); waited > patience {
+			if waited := time.Since(started); waited > defaultPatience {
 				t.Errorf("waited %s", waited)
 			}
 			return found
@@ -80,7 +80,7 @@ func TestFiguresDoNotKeepAPageWaiting(t *testing.T) {
 
 func TestFiguresThatFail(t *testing.T) {
 	t.Parallel()
-	f := newFigures()
+	f := newFigures(time.Minute)
 	defer f.close()
 	broken := errors.New("broken")
 	fail := true
@@ -101,7 +101,7 @@ func TestFiguresThatFail(t *testing.T) {
 
 func TestFiguresEndWithThePage(t *testing.T) {
 	t.Parallel()
-	f := newFigures()
+	f := newFigures(0)
 	started := make(chan struct{})
 	go func() {
 		_, _ = count(f, "key", func(ctx context.Context) (int, error) {

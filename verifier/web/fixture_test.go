@@ -79,6 +79,9 @@ func newFixtureWith(t testing.TB, c Config) *fixture {
 	}
 	contracts := ledger.NewContractCache(0)
 	c.Ledger, c.Contracts, c.Now, c.Poll = store, contracts, f.now, 20*time.Millisecond
+	if c.Patience == 0 {
+		c.Patience = time.Minute // a slow machine must not change what a page shows
+	}
 	if c.Store == "" {
 		c.Store = "sqlite:countersign.db"
 	}

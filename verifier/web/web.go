@@ -45,6 +45,8 @@ type Config struct {
 	Touch func(tenant, keyID string)
 	// Poll bounds how late the verdicts of other processes are shown; default one second.
 	Poll time.Duration
+	// Patience is how long a page waits for a count before it shows what is known; default 50 milliseconds.
+	Patience time.Duration
 	// Logger may be nil.
 	Logger *slog.Logger
 }
@@ -70,7 +72,7 @@ func New(c Config) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Page{Config: c, views: views, feed: newFeed(c.Ledger, c.Poll, c.Logger), figures: newFigures()}, nil
+	return &Page{Config: c, views: views, feed: newFeed(c.Ledger, c.Poll, c.Logger), figures: newFigures(c.Patience)}, nil
 }
 
 // Run tells browsers of new verdicts until ctx ends, and then lets them go.
