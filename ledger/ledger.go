@@ -266,6 +266,9 @@ type Audit interface {
 	ChainRuns(ctx context.Context, tenant string, after int64, limit int) ([]ChainRun, error)
 	// FactsByRef returns the facts with these raw_refs, in no particular order. What is unknown is left out.
 	FactsByRef(ctx context.Context, tenant string, refs []string) ([]StoredFact, error)
+	// CheckLatest looks at the next actions after a claim id and compares the
+	// verdicts that lists and counts show with those of their newest run.
+	CheckLatest(ctx context.Context, tenant string, after string, limit int) (LatestCheck, error)
 	// Dropped says what retention has removed of a tenant so far.
 	Dropped(ctx context.Context, tenant string) (Dropped, error)
 }

@@ -265,6 +265,15 @@ type StoredFact struct {
 	Err error
 }
 
+// LatestCheck is what CheckLatest found in one page.
+type LatestCheck struct {
+	Actions int
+	// Last is the claim id after which the next page begins.
+	Last string
+	// BrokenAt is the run, the first in the chain, whose verdict is not the one that is listed; 0 for none.
+	BrokenAt int64
+}
+
 // Dropped is what retention has removed of a tenant.
 type Dropped struct {
 	// Horizon is the latest one: actions requested at it or later have kept everything. 0 for never.

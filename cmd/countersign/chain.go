@@ -50,6 +50,7 @@ that does not hold:
   - the contract version, by its content;
   - every fact that it names as evidence: that it is there and that its content is the one
     that was ingested. What retention dropped is counted and breaks nothing;
+  - the actions: that lists and counts show the verdict of the newest run;
   - the end: nothing behind the head, nothing missing before it.
 
 Give --head the chain hash that you noted at an earlier time to see that the chain of
@@ -120,11 +121,40 @@ func verifyChain(ctx context.Context, t *terminal, store ledger.Ledger, tenant, 
 		return broken(view, end.seq, fmt.Sprintf("has the chain hash %s, the head says %x", view.Head, end.hash)), nil
 	case end.beyond != 0:
 		return broken(view, end.beyond, fmt.Sprintf("stands behind the head, which says that there are %d: it was put in, or the head was set back", end.seq)), nil
+	}
+	misleading, err := checkLatest(ctx, store, tenant)
+	switch {
+	case err != nil:
+		return view, err
+	case misleading != 0:
+		return broken(view, misleading, "belongs to the newest run of an action that is listed with another verdict or status"), nil
 	case !seen:
 		return broken(view, 0, fmt.Sprintf("the chain does not contain %s: it is not the chain that had this head", printable(wanted))), nil
 	}
 	view.OK = true
 	return view, nil
+}
+
+// checkLatest compares what lists and counts show with the newest runs. It
+// returns the first run that is not shown as it is, or 0.
+func checkLatest(ctx context.Context, store ledger.Ledger, tenant string) (brokenAt int64, err error) {
+	after := ""
+	for {
+		var page ledger.LatestCheck
+		if err := store.View(ctx, func(tx ledger.Tx) (err error) {
+			page, err = tx.CheckLatest(ctx, tenant, after, chainPage)
+			return err
+		}); err != nil {
+			return 0, err
+		}
+		if page.BrokenAt != 0 && (brokenAt == 0 || page.BrokenAt < brokenAt) {
+			brokenAt = page.BrokenAt
+		}
+		if page.Actions < chainPage {
+			return brokenAt, nil
+		}
+		after = page.Last
+	}
 }
 
 // chainEnd is where the chain ends, read at one moment.

@@ -33,6 +33,31 @@ func exerciseAudit(t *testing.T, open opener) {
 		wantSame(t, "the other tenant's", len(chainRuns(other, 0, 10)), 0)
 	})
 
+	t.Run("CheckLatest", func(t *testing.T) {
+		b := setup(t, open)
+		b.record(act("a", "order_1"), act("b", "order_2"), act("c", "order_3"))
+		b.settle(engine.ClaimID(acme, "a"), ledger.Settled, engine.Verified, noon)
+		b.settle(engine.ClaimID(acme, "a"), ledger.Pending, engine.NotVerified, noon+1)
+		b.settle(engine.ClaimID(acme, "b"), ledger.Settled, engine.NotVerified, noon+1)
+		b.view(func(tx ledger.Tx) error {
+			last, actions := "", 0
+			for {
+				got, err := tx.CheckLatest(t.Context(), acme, last, 2)
+				if err != nil {
+					return err
+				}
+				if got.BrokenAt != 0 {
+					t.Errorf("broken at %d", got.BrokenAt)
+				}
+				if got.Actions == 0 {
+					wantSame(t, "actions", actions, 3)
+					return nil
+				}
+				last, actions = got.Last, actions+got.Actions
+			}
+		})
+	})
+
 	t.Run("FactsByRef", func(t *testing.T) {
 		b := setup(t, open)
 		one, two := b.fact("re_1", "stripe", "refund_created", "order_1", noon), b.fact("re_2", "crm", "note_added", "order_1", noon+1)

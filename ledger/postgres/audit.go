@@ -11,10 +11,11 @@ import (
 )
 
 var (
-	readChain  = named("ReadChain")
-	chainRuns  = named("ChainRuns")
-	factsByRef = named("FactsByRef")
-	dropped    = named("Dropped")
+	readChain   = named("ReadChain")
+	chainRuns   = named("ChainRuns")
+	factsByRef  = named("FactsByRef")
+	dropped     = named("Dropped")
+	checkLatest = named("CheckLatest")
 )
 
 // ReadChain implements ledger.Audit. A hash that is not 32 bytes long, which no
@@ -66,6 +67,13 @@ func storableOf(texts []string) []string {
 		}
 	}
 	return all
+}
+
+// CheckLatest implements ledger.Audit.
+func (t *tx) CheckLatest(ctx context.Context, tenant, after string, limit int) (ledger.LatestCheck, error) {
+	return one(ctx, t, checkLatest, func(row pgx.CollectableRow) (c ledger.LatestCheck, err error) {
+		return c, row.Scan(&c.Actions, &c.Last, &c.BrokenAt)
+	}, tenant, after, limit)
 }
 
 // Dropped implements ledger.Audit.

@@ -9,10 +9,11 @@ import (
 )
 
 var (
-	readChain  = fixed.Named("ReadChain")
-	chainRuns  = fixed.Named("ChainRuns")
-	factsByRef = fixed.Named("FactsByRef")
-	dropped    = fixed.Named("Dropped")
+	readChain   = fixed.Named("ReadChain")
+	chainRuns   = fixed.Named("ChainRuns")
+	factsByRef  = fixed.Named("FactsByRef")
+	dropped     = fixed.Named("Dropped")
+	checkLatest = fixed.Named("CheckLatest")
 )
 
 // ReadChain implements ledger.Audit. A hash that is not 32 bytes long, which no
@@ -56,6 +57,13 @@ func (t *tx) FactsByRef(ctx context.Context, tenant string, refs []string) ([]le
 		}
 		return f, nil
 	}, tenant, list(refs))
+}
+
+// CheckLatest implements ledger.Audit.
+func (t *tx) CheckLatest(ctx context.Context, tenant, after string, limit int) (ledger.LatestCheck, error) {
+	return one(ctx, t, checkLatest, func(scan scan) (c ledger.LatestCheck, err error) {
+		return c, scan(&c.Actions, &c.Last, &c.BrokenAt)
+	}, tenant, after, limit)
 }
 
 // Dropped implements ledger.Audit.

@@ -165,6 +165,10 @@ func publicCopy(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer from.Close()
+	// A process that another test starts meanwhile would inherit the file open
+	// for writing, and nobody could run it until that process is over.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	to, err := os.OpenFile(filepath.Join(dir, "program"), os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		t.Fatal(err)
