@@ -125,6 +125,18 @@ func TestDocumentHashesToTheVerdict(t *testing.T) {
 	}
 }
 
+// An old PASS must not stand for an action that was recorded anew with another amount.
+func TestRecordedAnewIsSaid(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).library()
+	f.passingRefund(start)
+	b := f.reader()
+	wantNotIn(t, "before", b.page(actionOf("act_demo_refund_002")), "Recorded anew")
+	f.record(acme, refund("act_demo_refund_002", "order_10232", start, "99999"))
+	wantIn(t, "action", b.page(actionOf("act_demo_refund_002")), "Recorded anew since", "The verdict below is about what it said before.")
+	wantIn(t, "list", b.page("/actions"), "recorded anew since")
+}
+
 func TestTraceLink(t *testing.T) {
 	t.Parallel()
 	f := newFixtureWith(t, Config{TraceURL: "https://grafana.example/trace/{trace_id}?span={span_id}"}).library()

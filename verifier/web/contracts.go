@@ -113,11 +113,11 @@ func (p *Page) contracts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := p.contractTallies(tenant, "", v.Span)
+	found, err := p.contractTallies(tenant, v.Span)
 	if err != nil {
 		return err
 	}
-	if v.Counting = !found.Known; v.Counting {
+	if v.Counting = !found.Known; v.Counting || found.Stale {
 		v.Refresh = 2
 	}
 	for _, d := range documents {
@@ -138,11 +138,31 @@ func (p *Page) contracts(w http.ResponseWriter, r *http.Request) error {
 	return p.write(w, http.StatusOK, "contracts", v)
 }
 
-func (p *Page) contractTallies(tenant, id string, s span) (counted[[]ledger.Tally], error) {
-	filter := ledger.TallyFilter{Since: s.since, Until: s.until, ContractID: id, Step: s.step}
+func (p *Page) contractTallies(tenant string, s span) (counted[[]ledger.Tally], error) {
+	filter := ledger.TallyFilter{Since: s.since, Until: s.until, Step: s.step}
 	return count(p.figures, fmt.Sprintf("%q contracts %+v", tenant, filter), func(ctx context.Context) (found []ledger.Tally, err error) {
 		err = p.Ledger.View(ctx, func(tx ledger.Tx) (err error) {
 			found, err = tx.TallyContracts(ctx, tenant, filter)
+			return err
+		})
+		return found, err
+	})
+}
+
+// contractFigures is what the page of one contract counts.
+type contractFigures struct {
+	tallies []ledger.Tally
+	reasons []ledger.ReasonCount
+}
+
+func (p *Page) contractFigures(tenant, id string, s span) (counted[contractFigures], error) {
+	filter := ledger.TallyFilter{Since: s.since, Until: s.until, ContractID: id, Step: s.step}
+	return count(p.figures, fmt.Sprintf("%q contract %+v", tenant, filter), func(ctx context.Context) (found contractFigures, err error) {
+		err = p.Ledger.View(ctx, func(tx ledger.Tx) (err error) {
+			if found.tallies, err = tx.TallyContracts(ctx, tenant, filter); err != nil {
+				return err
+			}
+			found.reasons, err = tx.CountReasons(ctx, tenant, id, reasonActions)
 			return err
 		})
 		return found, err
@@ -218,9 +238,7 @@ func (p *Page) contract(w http.ResponseWriter, r *http.Request) error {
 		if len(documents) == 0 {
 			return notFound("No contract with this id is published.")
 		}
-		counts, err := tx.CountReasons(r.Context(), tenant, id, reasonActions)
-		v.fires(counts)
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -229,17 +247,18 @@ func (p *Page) contract(w http.ResponseWriter, r *http.Request) error {
 	if err := v.versions(documents, version, against); err != nil {
 		return err
 	}
-	found, err := p.contractTallies(tenant, id, v.Span)
+	found, err := p.contractFigures(tenant, id, v.Span)
 	if err != nil {
 		return err
 	}
-	if v.Counting = !found.Known; v.Counting {
+	if v.Counting = !found.Known; v.Counting || found.Stale {
 		v.Refresh = 2
 	}
-	for _, t := range found.Value {
+	v.fires(found.Value.reasons)
+	for _, t := range found.Value.tallies {
 		v.Tally.Add(t)
 	}
-	v.Chart = drawChart(v.Span, found.Value, func(from, to engine.Instant) string {
+	v.Chart = drawChart(v.Span, found.Value.tallies, func(from, to engine.Instant) string {
 		return listPath("contract_id", id, "since", from.String(), "until", to.String())
 	})
 	return p.write(w, http.StatusOK, "contract", v)

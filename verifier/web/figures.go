@@ -13,7 +13,7 @@ import (
 // known when it takes longer. A count is shown as fresh for countShare times as
 // long as it took, so that counting never takes more than that part of the time.
 const (
-	defaultPatience = 50 * time.Millisecond
+	defaultPatience = 30 * time.Millisecond
 	countShare      = 20
 	// countTimeout ends a count that nobody would wait for.
 	countTimeout = 2 * time.Minute

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -82,6 +83,7 @@ func newFixtureWith(t testing.TB, c Config) *fixture {
 	if c.Patience == 0 {
 		c.Patience = time.Minute // a slow machine must not change what a page shows
 	}
+	c.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	if c.Store == "" {
 		c.Store = "sqlite:countersign.db"
 	}

@@ -45,7 +45,7 @@ type Config struct {
 	Touch func(tenant, keyID string)
 	// Poll bounds how late the verdicts of other processes are shown; default one second.
 	Poll time.Duration
-	// Patience is how long a page waits for a count before it shows what is known; default 50 milliseconds.
+	// Patience is how long a page waits for a count before it shows what is known; default 30 milliseconds.
 	Patience time.Duration
 	// Logger may be nil.
 	Logger *slog.Logger
