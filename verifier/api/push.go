@@ -37,7 +37,11 @@ func (s *Service) Push(ctx context.Context, caller Caller, body []byte) (Pushed,
 	if err != nil {
 		return Pushed{}, err
 	}
-	return pushedOf(ingested, evidence.rejected), nil
+	pushed := pushedOf(ingested, evidence.rejected)
+	if s.OnPushed != nil {
+		s.OnPushed(caller, pushed)
+	}
+	return pushed, nil
 }
 
 func pushedOf(ingested ledger.Ingested, rejected []Rejected) Pushed {

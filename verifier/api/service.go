@@ -26,6 +26,8 @@ type Config struct {
 	// Hub holds those who wait for a verdict. Give its Stored to settle.Config.OnStored
 	// and run it; without one, Wait answers at once.
 	Hub *Hub
+	// OnPushed is called after facts were pushed, by any goroutine; may be nil.
+	OnPushed func(caller Caller, pushed Pushed)
 	// Logger may be nil.
 	Logger *slog.Logger
 }

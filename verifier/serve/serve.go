@@ -208,11 +208,23 @@ func (s *sidecar) wire(ctx context.Context) error {
 		return err
 	}
 	service := api.NewService(api.Config{
-		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Logger: s.Logger,
+		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Logger: s.Logger, OnPushed: s.refused,
 	})
 	return s.wireServer(ctx, s.page.Handler(api.Handler(service, api.Options{
 		Version: s.Version, Registry: s.registry, Touch: s.uses.Touch, RequestTimeout: s.RequestTimeout,
 	})))
+}
+
+// refused tells the page of facts that a push could not get in.
+func (s *sidecar) refused(caller api.Caller, pushed api.Pushed) {
+	if len(pushed.Rejected) == 0 && pushed.Conflicting == 0 {
+		return
+	}
+	refusal := web.Refusal{At: s.Now(), Key: caller.Prefix, Rejected: len(pushed.Rejected), Conflicting: pushed.Conflicting}
+	for _, r := range pushed.Rejected {
+		refusal.Add(r.Pointer, r.Error)
+	}
+	s.page.Refused(caller.Tenant, refusal)
 }
 
 func (s *sidecar) wireServer(ctx context.Context, handler http.Handler) error {

@@ -235,6 +235,27 @@ func TestSources(t *testing.T) {
 		"declares no watermark", "Read by a contract, never heard of", "<b>payments</b>", "customer_notified on", "no contract")
 }
 
+func TestRejectedFacts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	b := f.reader()
+	wantIn(t, "before", b.page("/sources"), "None since this sidecar started")
+	for i := range refusalsKept + 5 {
+		r := Refusal{At: start, Key: "cs_evidence_abc", Rejected: i + 1, Conflicting: 7000}
+		for range errorsKept + 2 {
+			r.Add("/facts/3/occurred_at", hostile+strings.Repeat("x", 500))
+		}
+		f.page.Refused(acme, r)
+	}
+	f.page.Refused(other, Refusal{At: start, Key: "foreign"})
+	page := b.page("/sources")
+	wantIn(t, "sources", page, "cs_evidence_abc…", ">55<", "7\u202f000", "/facts/3/occurred_at: ")
+	wantNotIn(t, "sources", page, "foreign", "<script>document", ">5<")
+	if n := strings.Count(page, "/facts/3/occurred_at"); n != errorsKept*refusalsKept {
+		t.Errorf("%d errors are remembered, want %d", n, errorsKept*refusalsKept)
+	}
+}
+
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).library()

@@ -69,6 +69,9 @@ type sourcesView struct {
 	Facts    []engine.Fact
 	Counting bool
 	Base     string
+	// Refusals are the last ones of this process, since Since.
+	Refusals []Refusal
+	Since    engine.Instant
 }
 
 const recentFacts = 200
@@ -93,6 +96,7 @@ func (p *Page) sources(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.Live, v.Base = "all", p.base(r)
+	v.Refusals, v.Since = p.refusals.of(tenant), p.refusals.since
 	v.readers(documents)
 	found, err := p.recent(tenant)
 	if err != nil {

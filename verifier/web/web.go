@@ -7,8 +7,8 @@
 // runs no script but the page's own.
 //
 // Known limits: sessions end with their key, or after SessionFor; facts that
-// were rejected are counted where they were sent to and are not in the store,
-// so the page cannot show them.
+// were rejected are not in the store, so the page shows the last ones that this
+// process rejected, and no others.
 package web
 
 import (
@@ -55,9 +55,10 @@ type Config struct {
 // updates, and Close it.
 type Page struct {
 	Config
-	views   views
-	feed    *feed
-	figures *figures
+	views    views
+	feed     *feed
+	figures  *figures
+	refusals *refusals
 }
 
 // New checks the settings and makes a page.
@@ -72,7 +73,9 @@ func New(c Config) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Page{Config: c, views: views, feed: newFeed(c.Ledger, c.Poll, c.Logger), figures: newFigures(c.Patience)}, nil
+	return &Page{
+		Config: c, views: views, feed: newFeed(c.Ledger, c.Poll, c.Logger), figures: newFigures(c.Patience), refusals: newRefusals(c.Now()),
+	}, nil
 }
 
 // Run tells browsers of new verdicts until ctx ends, and then lets them go.
