@@ -67,7 +67,8 @@ type counted[T any] struct {
 }
 
 // count returns what is known under a key, counting where that is old. The key
-// must name everything that compute depends on, the tenant first.
+// must name everything that compute depends on, the tenant first. It fails only
+// while nothing is known.
 func count[T any](f *figures, key string, compute func(context.Context) (T, error)) (counted[T], error) {
 	found, done := f.begin(key, func(ctx context.Context) (any, error) { return compute(ctx) })
 	if done != nil {
@@ -81,10 +82,10 @@ func count[T any](f *figures, key string, compute func(context.Context) (T, erro
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	value, known := found.value.(T)
-	if found.err != nil && found.done == nil {
-		return counted[T]{Value: value, Known: known}, found.err
+	if found.err != nil && found.done == nil && !known {
+		return counted[T]{}, found.err
 	}
-	return counted[T]{Value: value, Known: known, Stale: known && found.done != nil}, nil
+	return counted[T]{Value: value, Known: known, Stale: known && (found.done != nil || found.err != nil)}, nil
 }
 
 // begin starts a count unless one is fresh or under way.

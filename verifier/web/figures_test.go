@@ -94,8 +94,14 @@ func TestFiguresThatFail(t *testing.T) {
 		t.Errorf("%v, want broken", err)
 	}
 	fail = false
-	if found, err := count(f, "key", compute); err != nil || found.Value != "good" {
+	if found, err := count(f, "key", compute); err != nil || found != (counted[string]{Value: "good", Known: true}) {
 		t.Errorf("after it is mended: %+v %v", found, err)
+	}
+	fail = true
+	known, _ := f.known.Get("key")
+	known.cost = 0 // old at once
+	if found, err := count(f, "key", compute); err != nil || found != (counted[string]{Value: "good", Known: true, Stale: true}) {
+		t.Errorf("broken again: %+v %v, want what was known before", found, err)
 	}
 }
 
