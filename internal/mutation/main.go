@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,13 +23,13 @@ func main() {
 	cases := flag.Int("cases", 2000, "random cases per mutation")
 	only := flag.String("only", "", "run only mutations of files whose name contains this")
 	flag.Parse()
-	if err := run(*cases, *only); err != nil {
+	if err := run(os.Stdout, *cases, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
 		os.Exit(1)
 	}
 }
 
-func run(cases int, only string) error {
+func run(out io.Writer, cases int, only string) error {
 	scratch, err := os.MkdirTemp("", "countersign-mutation-")
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func run(cases int, only string) error {
 			survived++
 			by = "NOBODY"
 		}
-		fmt.Printf("%-24s %-4s %s -> %s\n%29s noticed by %s\n", m.file, m.side, oneLine(m.from), oneLine(m.to), "", by)
+		fmt.Fprintf(out, "%-24s %-4s %s -> %s\n%29s noticed by %s\n", m.file, m.side, oneLine(m.from), oneLine(m.to), "", by)
 	}
 	if survived > 0 {
 		return fmt.Errorf("%d mutations survived", survived)

@@ -34,8 +34,8 @@ func TestShutdown_AnswersWhatIsBeingServed(t *testing.T) {
 	<-inside
 	go func() { down <- s.Shutdown(context.Background()) }()
 	select {
-	case <-down:
-		t.Error("the receiver was down before the request was answered")
+	case err := <-down:
+		t.Errorf("the receiver was down before the request was answered: %v", err)
 	default:
 	}
 	close(leave)

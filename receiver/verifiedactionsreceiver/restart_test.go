@@ -110,7 +110,7 @@ func TestStart_Storage(t *testing.T) {
 		id   *component.ID
 		want string
 	}{
-		{&missing, "storage: there is no extension file_storage; define it and list it under service: extensions:"},
+		{&missing, "storage: there is no extension file_storage; define it and list it under service::extensions"},
 		{&other, "storage: the extension health stores nothing; name one like file_storage"},
 	} {
 		config := testConfig()

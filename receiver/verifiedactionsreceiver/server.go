@@ -116,7 +116,7 @@ func (s *server) openStorage(ctx context.Context, host component.Host) (client s
 	}
 	found, ok := host.GetExtensions()[*s.config.Storage]
 	if !ok {
-		return nil, false, fmt.Errorf("storage: there is no extension %s; define it and list it under service: extensions:", s.config.Storage)
+		return nil, false, fmt.Errorf("storage: there is no extension %s; define it and list it under service::extensions", s.config.Storage)
 	}
 	extension, ok := found.(storage.Extension)
 	if !ok {
