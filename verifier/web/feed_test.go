@@ -17,7 +17,7 @@ import (
 )
 
 // events opens the stream of a browser and returns what it says, line by line.
-func (b *browser) events(ctx context.Context, lastID string) (*http.Response, <-chan string) {
+func (b *browser) events(ctx context.Context, lastID string) (answer, <-chan string) {
 	b.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/live", nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func (b *browser) events(ctx context.Context, lastID string) (*http.Response, <-
 		for range lines { // until the reader has ended
 		}
 	})
-	return response, lines
+	return answer{status: response.StatusCode, header: response.Header}, said
 }
 
 // next waits for a line with a start.
@@ -84,9 +84,9 @@ func TestLive(t *testing.T) {
 	f.record(acme, refund("before", "order_0", start, "1"))
 	f.verify(start+1, "before")
 	b := f.reader()
-	response, lines := b.events(t.Context(), "")
-	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
-		t.Fatalf("%d %v", response.StatusCode, response.Header)
+	got, lines := b.events(t.Context(), "")
+	if got.status != http.StatusOK || got.header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+		t.Fatalf("%d %v", got.status, got.header)
 	}
 	next(t, lines, "retry: ")
 	f.record(acme, refund("a", "order_1", start, "1"))
@@ -139,9 +139,9 @@ func TestLiveIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	response, lines := f.reader().events(t.Context(), "")
-	if response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("%d, want 503", response.StatusCode)
+	got, lines := f.reader().events(t.Context(), "")
+	if got.status != http.StatusServiceUnavailable {
+		t.Errorf("%d, want 503", got.status)
 	}
 	for range lines {
 	}

@@ -59,19 +59,19 @@ func TestFiguresDoNotKeepAPageWaiting(t *testing.T) {
 			t.Errorf("while counting: %+v", got)
 		}
 		get() // joins the count that is under way
-		time.Sleep(time.Second)
+		pause(t.Context(), time.Second)
 		if got := get(); !got.Known || got.Stale || got.Value != 1 {
 			t.Errorf("counted: %+v", got)
 		}
-		time.Sleep(15 * time.Second)
+		pause(t.Context(), 15*time.Second)
 		if got := get(); got.Value != 1 || got.Stale {
 			t.Errorf("15 seconds later: %+v", got)
 		}
-		time.Sleep(6 * time.Second)
+		pause(t.Context(), 6*time.Second)
 		if got := get(); got.Value != 1 || !got.Stale {
 			t.Errorf("21 seconds later: %+v, want the old count while counting again", got)
 		}
-		time.Sleep(time.Second)
+		pause(t.Context(), time.Second)
 		if got := get(); got.Value != 2 {
 			t.Errorf("counted again: %+v", got)
 		}

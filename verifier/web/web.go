@@ -140,7 +140,7 @@ func (p *Page) open(h handler) http.HandlerFunc {
 			if cause == nil {
 				return
 			}
-			if cause == http.ErrAbortHandler {
+			if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(cause)
 			}
 			p.Logger.ErrorContext(ctx, "page failed", "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
