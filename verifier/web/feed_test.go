@@ -43,7 +43,7 @@ func (b *browser) events(ctx context.Context, lastID string) (answer, <-chan str
 		for range lines { // until the reader has ended
 		}
 	})
-	return answer{status: response.StatusCode, header: response.Header}, said
+	return answer{status: response.StatusCode, header: response.Header}, lines
 }
 
 // next waits for a line with a start.
