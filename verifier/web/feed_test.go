@@ -26,7 +26,7 @@ func (b *browser) events(ctx context.Context, lastID string) (answer, <-chan str
 	if lastID != "" {
 		request.Header.Set("Last-Event-ID", lastID)
 	}
-	response, err := b.client.Do(request)
+	response, err := b.client.Do(request) //nolint:bodyclose // it is closed with the test
 	if err != nil {
 		b.t.Fatal(err)
 	}
