@@ -48,8 +48,11 @@ func (f Fact) Normalize() (Fact, error) {
 	if !f.Attributes.Captured() {
 		f.Attributes = EmptyObject()
 	}
-	if f.RawRef == "" {
+	switch {
+	case f.RawRef == "":
 		f.RawRef = f.deriveRawRef()
+	case strings.HasPrefix(f.RawRef, derivedPrefix) && f.RawRef != f.deriveRawRef():
+		return Fact{}, fmt.Errorf("%w: raw_ref: %q is derived from other content; leave raw_ref out", ErrFact, clip(f.RawRef))
 	}
 	if err := CheckOpaque("raw_ref", f.RawRef); err != nil {
 		return Fact{}, fmt.Errorf("%w: %w", ErrFact, err)
@@ -57,10 +60,13 @@ func (f Fact) Normalize() (Fact, error) {
 	return f, nil
 }
 
+// derivedPrefix starts every derived raw_ref; no other raw_ref may start with it.
+const derivedPrefix = "agent_api:fact:"
+
 // deriveRawRef is decision D36: the same fact over any path has the same reference.
 func (f Fact) deriveRawRef() string {
 	sum := sha256.Sum256([]byte(f.content()))
-	return "agent_api:fact:" + hex.EncodeToString(sum[:])
+	return derivedPrefix + hex.EncodeToString(sum[:])
 }
 
 // ContentHash identifies what the fact says, for telling a duplicate from a

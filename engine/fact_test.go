@@ -98,3 +98,19 @@ func TestD05_EarliestIsByteOrdered(t *testing.T) {
 		t.Errorf("got %q, want %q", order, want)
 	}
 }
+
+func TestD36_NobodyClaimsADerivedReference(t *testing.T) {
+	t.Parallel()
+	fact := Fact{Source: "stripe", Type: "refund_created", SubjectID: "order_1", OccurredAt: 1}
+	derived, err := fact.Normalize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := derived.Normalize(); err != nil || again.RawRef != derived.RawRef {
+		t.Errorf("the fact's own reference gives %q, %v", again.RawRef, err)
+	}
+	fact.RawRef = "agent_api:fact:00"
+	if _, err := fact.Normalize(); err == nil || err.Error() != `invalid fact: raw_ref: "agent_api:fact:00" is derived from other content; leave raw_ref out` {
+		t.Errorf("another content's reference gives %v", err)
+	}
+}
