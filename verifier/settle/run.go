@@ -100,7 +100,7 @@ func (b batch) follow(run *ledger.Run, a engine.Action) {
 	run.Changed = again && (previous.Outcome.Raw != run.Outcome.Raw || previous.Policy.Raw != run.Policy.Raw)
 	wasSettled := again && previous.Status == ledger.Settled
 	switch {
-	case run.Status == ledger.Pending && (!again || wasSettled):
+	case run.Status == ledger.Pending && !again:
 		run.Events = append(run.Events, "action.pending")
 	case run.Status == ledger.Settled && (!wasSettled || run.Changed):
 		run.Events = append(run.Events, "action.verified")

@@ -298,6 +298,25 @@ func TestReversalVerifiesAgain(t *testing.T) {
 	}
 }
 
+// TestReversalInsideTheWindow: the verdict is provisional again, without a second action.pending.
+func TestReversalInsideTheWindow(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.push("a", allEffects...)
+	b.record("a")
+	b.settleAll(settled(b, "a"))
+	b.at(100)
+	b.push("a", "stripe.refund_failed@90")
+	b.settleAll(hasRuns(b, "a", 2))
+	b.at(900)
+	b.settleAll(settled(b, "a"))
+	b.wantStory("a",
+		"settled PASS/PASS by action, tells action.verified",
+		"pending FAIL/FAIL by fact:stripe.refund_failed@90 a, tells ",
+		"settled FAIL/FAIL by recheck, tells action.verified",
+	)
+}
+
 // TestD23_DisagreementParks: one action on which the evaluators disagree is
 // parked with what each said; the others settle; a new fact tries again.
 func TestD23_DisagreementParks(t *testing.T) {
