@@ -50,8 +50,8 @@ test: build ## every test; needs PostgreSQL 15 or newer installed, not running
 	go test ./...
 
 .PHONY: test/race
-test/race: ## the tests of what runs concurrently, under the race detector; needs a C compiler
-	CGO_ENABLED=1 go test -race $(RACE)
+test/race: ## the tests of what runs concurrently, under the race detector (no browser); needs a C compiler
+	CGO_ENABLED=1 go test -race -skip '^TestBrowser$$' $(RACE)
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## formatting, go vet, golangci-lint
