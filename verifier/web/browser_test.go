@@ -99,13 +99,15 @@ func (b *tab) scheme(name string) {
 
 func (b *tab) open(path string) {
 	b.t.Helper()
-	b.run(chromedp.Navigate(b.base+path), chromedp.WaitReady(chromedp.CSS("main")))
+	b.run(chromedp.Navigate(b.base + path))
+	b.until(`document.querySelector('main') !== null`)
 }
 
 func (b *tab) signIn(secret string) {
 	b.t.Helper()
 	b.open("/sign-in")
-	b.run(chromedp.SendKeys(chromedp.CSS("#key"), secret), chromedp.Submit(chromedp.CSS("#key")), chromedp.WaitReady(chromedp.CSS("nav")))
+	b.run(chromedp.SendKeys(chromedp.CSS("#key"), secret), chromedp.Submit(chromedp.CSS("#key")))
+	b.until(`document.querySelector('nav') !== null`)
 }
 
 // call sends one command of the browser's protocol.
@@ -128,15 +130,15 @@ func value[T any](b *tab, expression string) T {
 	return found
 }
 
-// until waits for an expression to hold, also across pages, and says what the
-// page shows when it does not.
+// until waits for an expression to hold on a page that is there as a whole,
+// also across pages, and says what the page shows when it does not.
 func (b *tab) until(expression string) {
 	b.t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		holds, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		holds, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.readyState === 'complete' && !!("+expression+")"))
 		if holds && err == nil {
 			return
 		}
