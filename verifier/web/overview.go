@@ -97,7 +97,7 @@ type chip struct{ Name, Value, Without string }
 const (
 	// failuresShown are taken from among failureRuns newest runs.
 	failuresShown = 8
-	failureRuns   = 5000
+	failureRuns   = 2000
 	agentsShown   = 15
 )
 
