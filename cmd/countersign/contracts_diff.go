@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,8 +24,8 @@ func newContractsDiff(t *terminal) *cobra.Command {
 		Use:   "diff OLD NEW",
 		Short: "Replay stored actions under another version and show whose verdict would change",
 		Long: `Takes the actions that a store recorded under OLD (its id and version), evaluates each under
-OLD and under NEW on the facts as they are now, and shows those whose verdict differs.
-Nothing is stored. OLD and NEW are contract files.`,
+OLD and under NEW on the facts as they are now, and shows those whose verdict differs, each
+as soon as it is found. Nothing is stored. OLD and NEW are contract files of one id.`,
 		Example: "  countersign contracts diff contracts/refund_workflow.yaml edited.yaml --store sqlite:countersign.db --since 30d",
 		Args:    exactly(2, "two contract files, OLD and NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,7 +38,7 @@ Nothing is stored. OLD and NEW are contract files.`,
 				return err
 			}
 			return withStore(cmd.Context(), flags.url(), func(store ledger.Ledger) error {
-				d := diff{terminal: t, store: store, tenant: flags.tenant, old: versions[0], new: versions[1], now: now(), changes: map[string]int{}, Changed: []changedAction{}}
+				d := diff{terminal: t, store: store, tenant: flags.tenant, old: versions[0], new: versions[1], now: now(), changes: map[string]int{}}
 				return d.run(cmd.Context(), from)
 			})
 		},
@@ -60,6 +61,9 @@ func loadPair(t *terminal, paths ...string) ([]*contract.Contract, error) {
 		}
 		pair = append(pair, contracts[0])
 	}
+	if before, after := pair[0], pair[1]; before.ID != after.ID {
+		return nil, usagef("%s is %s and %s is %s; name two versions of one contract", paths[0], before.ID, paths[1], after.ID)
+	}
 	return pair, nil
 }
 
@@ -71,10 +75,10 @@ type diff struct {
 	old, new *contract.Contract
 	now      engine.Instant
 
-	Replayed int
-	Changed  []changedAction
-	// changes counts by "PASS -> FAIL" of the policy lens.
+	replayed int
+	// changes counts by change, as change has it.
 	changes map[string]int
+	listed  bool // something stands in the JSON list already
 }
 
 type changedAction struct {
@@ -108,10 +112,18 @@ func (l verdictLabel) differs(other verdictLabel) bool {
 	return l.Status != other.Status || l.Outcome != other.Outcome || l.Policy != other.Policy
 }
 
-// word is the policy verdict, or PENDING while it is provisional.
+// change names what differs: the policy verdict with whether it is provisional,
+// or the outcome verdict where only that moved.
+func change(before, after verdictLabel) (from, to string) {
+	if from, to = before.word(), after.word(); from != to {
+		return from, to
+	}
+	return "outcome " + before.Outcome, "outcome " + after.Outcome
+}
+
 func (l verdictLabel) word() string {
 	if l.Status == ledger.Pending {
-		return "PENDING"
+		return "PENDING (" + l.Policy + " so far)"
 	}
 	return l.Policy
 }
@@ -126,6 +138,7 @@ func (d *diff) run(ctx context.Context, since *engine.Instant) error {
 		return err
 	}
 	bar := d.terminal.progress("actions", total)
+	d.begin()
 	var seen int64
 	for more := true; more; {
 		err := d.store.View(ctx, func(tx ledger.Tx) error {
@@ -179,37 +192,73 @@ func (d *diff) replay(ctx context.Context, tx ledger.Tx, actions []ledger.Stored
 		if a.Action.ContractVersion != d.old.Version {
 			continue
 		}
-		d.Replayed++
-		d.compare(a, labelOf(before[a.Action.ActionID]), labelOf(after[a.Action.ActionID]), bar)
+		d.replayed++
+		if err := d.compare(a, labelOf(before[a.Action.ActionID]), labelOf(after[a.Action.ActionID]), bar); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (d *diff) compare(a ledger.StoredAction, before, after verdictLabel, bar *progress) {
+// compare prints an action as soon as its verdict turns out to differ: what was
+// replayed is not kept, however much that is.
+func (d *diff) compare(a ledger.StoredAction, before, after verdictLabel, bar *progress) error {
 	if !before.differs(after) {
-		return
+		return nil
 	}
-	d.changes[before.word()+" -> "+after.word()]++
-	if d.terminal.json() {
-		d.Changed = append(d.Changed, changedAction{a.Action.ActionID, a.Action.SubjectID, before, after})
-		return
-	}
+	from, to := change(before, after)
+	d.changes[from+" -> "+to]++
 	bar.done()
 	t := d.terminal
-	t.printf("%s  %s -> %s  %s\n", printable(a.Action.ActionID), t.style.verdict(before.word()), t.style.verdict(after.word()), printable(after.Headline))
+	if t.json() {
+		return d.list(changedAction{a.Action.ActionID, a.Action.SubjectID, before, after})
+	}
+	t.printf("%s  %s -> %s  %s\n", printable(a.Action.ActionID), t.style.verdict(from), t.style.verdict(to), printable(after.Headline))
+	return nil
+}
+
+// begin, list and print write one JSON document piece by piece.
+func (d *diff) begin() {
+	if d.terminal.json() {
+		d.terminal.printf(`{"changed": [`)
+	}
+}
+
+func (d *diff) list(changed changedAction) error {
+	text, err := json.Marshal(changed)
+	if err != nil {
+		return err
+	}
+	separator := "\n  "
+	if d.listed {
+		separator = ",\n  "
+	}
+	d.listed = true
+	d.terminal.printf("%s%s", separator, text)
+	return nil
+}
+
+func (d *diff) printJSONSummary() error {
+	summary, err := json.MarshalIndent(map[string]any{
+		"old": contractView{ID: d.old.ID, Version: d.old.Version, Hash: d.old.Hash},
+		"new": contractView{ID: d.new.ID, Version: d.new.Version, Hash: d.new.Hash},
+		"at":  d.now, "replayed": d.replayed, "changes": d.changes,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	// The summary's members follow the list in one object.
+	d.terminal.printf("],%s\n", strings.TrimPrefix(string(summary), "{"))
+	return nil
 }
 
 func (d *diff) print() error {
 	t := d.terminal
 	if t.json() {
-		return t.printJSON(map[string]any{
-			"old": contractView{ID: d.old.ID, Version: d.old.Version, Hash: d.old.Hash},
-			"new": contractView{ID: d.new.ID, Version: d.new.Version, Hash: d.new.Hash},
-			"at":  d.now, "replayed": d.Replayed, "changes": d.changes, "changed": d.Changed,
-		})
+		return d.printJSONSummary()
 	}
 	if len(d.changes) == 0 {
-		t.printf("%s replayed, no verdict would change\n", plural(d.Replayed, "action"))
+		t.printf("%s replayed, no verdict would change\n", plural(d.replayed, "action"))
 		return nil
 	}
 	lines := make([]string, 0, len(d.changes))
@@ -218,6 +267,6 @@ func (d *diff) print() error {
 		lines = append(lines, fmt.Sprintf("%d %s", d.changes[change], change))
 		total += d.changes[change]
 	}
-	t.printf("%s replayed, %s would change: %s\n", plural(d.Replayed, "action"), plural(total, "verdict"), strings.Join(lines, ", "))
+	t.printf("%s replayed, %s would change: %s\n", plural(d.replayed, "action"), plural(total, "verdict"), strings.Join(lines, ", "))
 	return nil
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
 )
 
 // TestLibrary: the contracts that come with the program pass their own tests.
@@ -143,10 +148,133 @@ func TestContractsDiff(t *testing.T) {
 	if code != exitDone || got.Replayed != 2 || got.Changes["PASS -> FAIL"] != 1 || len(got.Changed) != 1 || got.Changed[0].New.PolicyReasons[0] != "limit_exceeded:amount" {
 		t.Errorf("exit code %d, got %+v", code, got)
 	}
+	badInput{
+		args: []string{"contracts", "diff", "../../contracts/refund_workflow.yaml", "../../contracts/payout.yaml", "--store", store}, code: exitUsage,
+		stderr: "countersign: ../../contracts/refund_workflow.yaml is refund_workflow and ../../contracts/payout.yaml is payout; name two versions of one contract\n",
+	}.check(t)
 	// Nothing of this was stored.
 	if code, stdout, _ := command(t, "log", "verify", "--store", store, "-o", "json"); code != exitDone || !strings.Contains(stdout, `"verified": 4`) {
 		t.Errorf("exit code %d: %s", code, stdout)
 	}
+}
+
+// TestContractsDiffStreams replays more than a page: what changed is printed
+// while the bar still moves, and the JSON is one document.
+func TestContractsDiffStreams(t *testing.T) {
+	t.Parallel()
+	store := migrated(t)
+	if code, _, stderr := command(t, "contracts", "publish", "--store", store, "../../contracts"); code != exitDone {
+		t.Fatal(stderr)
+	}
+	const actions = diffPage + diffPage/2
+	recordRefunds(t, store, actions)
+	old := "../../contracts/refund_workflow.yaml"
+	text, err := os.ReadFile(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stricter := writeFile(t, "stricter.yaml", strings.Replace(string(text), "param_max: {param: amount, max: 250}", "param_max: {param: amount, max: 100}", 1))
+
+	// One writer for both, so that their order shows.
+	var screen bytes.Buffer
+	terminal := newTerminal(strings.NewReader(""), &screen, &screen)
+	terminal.showsProgress = true
+	diffCommand := newContractsDiff(terminal)
+	diffCommand.SetArgs([]string{old, stricter, "--store", store, "--since", "9999d"})
+	if err := diffCommand.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shown := screen.String()
+	bar, line := strings.Index(shown, fmt.Sprintf("] %d/%d", diffPage, actions)), "  PASS -> FAIL  "
+	if bar < 0 || !strings.Contains(shown[:bar], line) || !strings.Contains(shown[bar:], line) {
+		t.Errorf("want lines before and after the bar at %d of %d, got %d lines before, %d after", diffPage, actions, strings.Count(shown[:max(bar, 0)], line), strings.Count(shown[max(bar, 0):], line))
+	}
+	summary := fmt.Sprintf("%d actions replayed, %d verdicts would change: %[2]d PASS -> FAIL\n", actions, actions/2)
+	if !strings.HasSuffix(shown, summary) {
+		t.Errorf("want %q at the end, got %q", summary, shown[max(0, len(shown)-200):])
+	}
+
+	code, stdout, stderr := command(t, "contracts", "diff", old, stricter, "--store", store, "--since", "9999d", "-o", "json")
+	var got struct {
+		Replayed int
+		Changes  map[string]int
+		Changed  []changedAction
+	}
+	decode(t, stdout, &got)
+	if code != exitDone || stderr != "" || got.Replayed != actions || len(got.Changed) != actions/2 {
+		t.Errorf("exit code %d, %d replayed, %d changed, stderr %q", code, got.Replayed, len(got.Changed), stderr)
+	}
+}
+
+// TestChange: what is printed never reads as if nothing had changed.
+func TestChange(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		before, after verdictLabel
+		want          string
+	}{
+		{"policy", verdictLabel{"settled", "PASS", "PASS", nil, ""}, verdictLabel{"settled", "PASS", "FAIL", nil, ""}, "PASS -> FAIL"},
+		{"outcome alone", verdictLabel{"settled", "PASS", "FAIL", nil, ""}, verdictLabel{"settled", "FAIL", "FAIL", nil, ""}, "outcome PASS -> outcome FAIL"},
+		{"provisional", verdictLabel{"pending", "PASS", "PASS", nil, ""}, verdictLabel{"pending", "PASS", "FAIL", nil, ""}, "PENDING (PASS so far) -> PENDING (FAIL so far)"},
+		{"settled by the edit", verdictLabel{"pending", "PASS", "PASS", nil, ""}, verdictLabel{"settled", "PASS", "PASS", nil, ""}, "PENDING (PASS so far) -> PASS"},
+	} {
+		if from, to := change(c.before, c.after); from+" -> "+to != c.want {
+			t.Errorf("%s: got %s -> %s, want %s", c.name, from, to, c.want)
+		}
+	}
+}
+
+// recordRefunds records refunds of 90 and of 180 by turns, every effect in place, whose windows are still open.
+func recordRefunds(t *testing.T, store string, n int) {
+	t.Helper()
+	requested := now()
+	effects := []engine.Fact{
+		{Source: "shopify", Type: "order_status", OccurredAt: requested.Add(-engine.Minute), Attributes: object(t, `{"status": "eligible"}`)},
+		{Source: "stripe", Type: "refund_created", OccurredAt: requested},
+		{Source: "shopify", Type: "order_cancelled", OccurredAt: requested},
+		{Source: "crm", Type: "note_added", OccurredAt: requested},
+		{Source: "messaging", Type: "customer_notified", OccurredAt: requested},
+	}
+	var actions []ledger.NewAction
+	batch := ledger.FactBatch{Connection: engine.FactsAPI, Trust: engine.Shared}
+	for i := range n {
+		action := engine.Action{
+			ActionID: fmt.Sprintf("act_%04d", i), ContractID: "refund_workflow", ContractVersion: 1, ActionType: "refund_order",
+			SubjectID: fmt.Sprintf("order_%04d", i), SubjectKind: "order", RequestedAt: requested,
+			Params: object(t, fmt.Sprintf(`{"amount": %d}`, 90*(1+i%2))),
+		}
+		actions = append(actions, ledger.NewAction{Action: action})
+		for _, fact := range effects {
+			fact.SubjectID, fact.SubjectKind = action.SubjectID, action.SubjectKind
+			fact, err := fact.Normalize()
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch.Facts = append(batch.Facts, fact)
+		}
+	}
+	err := withStore(t.Context(), store, func(l ledger.Ledger) error {
+		return l.Update(t.Context(), func(tx ledger.Tx) error {
+			if _, err := tx.RecordActions(t.Context(), "default", actions, requested); err != nil {
+				return err
+			}
+			_, err := tx.IngestFacts(t.Context(), "default", batch, requested)
+			return err
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func object(t *testing.T, text string) engine.Object {
+	t.Helper()
+	o, err := engine.ParseObject([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 // TestRulesTry shows what the collector's example makes of a sample.
