@@ -82,6 +82,9 @@ var rooms = []room{
 		forbidden: []forbidden{databases, terminal},
 	},
 
+	// What other programs import: HTTP and JSON, so that they compile no collector and no database.
+	{path: "verifier/client", clock: true, forbidden: []forbidden{telemetry, databases, terminal}},
+
 	// 4: the command line wires everything; nothing imports it.
 	{
 		path: "cmd", clock: true,
