@@ -34,7 +34,7 @@ help: ## this list
 build: bin/countersign bin/countersign-collector ## the sidecar and the collector, into bin/ (first time: some four minutes on two cores)
 
 .PHONY: demo
-demo: build ## the whole story on this machine: telemetry in, verdicts out, a table; leaves nothing
+demo: build ## the whole story on this machine: telemetry in, verdicts out, a table, the page; leaves nothing
 	@go run ./examples/demo run
 
 .PHONY: up

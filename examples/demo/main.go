@@ -2,7 +2,8 @@
 // collector and the built sidecar on one SQLite file, sends agents' telemetry
 // and the facts of systems of record, and shows the verdicts.
 //
-//	demo run    play, show, leave nothing behind; fails unless every verdict is as it has to be
+//	demo run    play, show, leave nothing behind; fails unless every verdict is as it has to be.
+//	            In a terminal the page stays until Enter is pressed
 //	demo up     play and leave everything running
 //	demo down   end what up started
 package main

@@ -12,7 +12,9 @@ import (
 	"github.com/countersign-otel/countersign/examples/stack"
 )
 
-// run plays the story in a temporary folder and leaves nothing.
+// run plays the story in a temporary folder, shows where its page is, and
+// leaves nothing. With somebody in front of it, the page stays until they have
+// seen it.
 func run(ctx context.Context, root string) (err error) {
 	dir, err := os.MkdirTemp("", "countersign-demo-")
 	if err != nil {
@@ -21,44 +23,65 @@ func run(ctx context.Context, root string) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	began := time.Now()
 	fmt.Println("starting collector and sidecar on", filepath.Join(dir, "countersign.db"))
-	s, err := stack.Start(ctx, stack.Options{Root: root, Dir: dir})
+	s, err := stack.Start(ctx, stack.Options{Root: root, Dir: dir, Addresses: stack.Addresses{API: usualAddresses.API}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := playAll(ctx, s); err != nil {
+	rows, err := playAll(ctx, s)
+	if err != nil {
 		return err
 	}
-	fmt.Printf(`
-Done in %s; everything is as the contract promises. Nothing was left behind. To look around:
-  make up                                     the same, left running, with addresses and keys
-  bin/countersign contracts explain contracts/refund_workflow.yaml
-  bin/countersign contracts test contracts    the tests beside the contracts
-`, time.Since(began).Round(100*time.Millisecond))
+	fmt.Printf("\nDone in %s; everything is as the contract promises.\n", time.Since(began).Round(100*time.Millisecond))
+	if !watched() {
+		fmt.Printf(afterwards, usualAddresses.API, pagePath(rows))
+		return nil
+	}
+	fmt.Printf(meanwhile, s.Keys["viewer"], s.API(pagePath(rows)))
+	stay(ctx)
 	return nil
 }
 
-// playAll sends the samples and the story and shows what came of both.
-func playAll(ctx context.Context, s *stack.Stack) error {
+// meanwhile is for somebody who sits in front of the run.
+const meanwhile = `To look around later, make up leaves the same running; make down ends it.
+
+See the first action, which failed and then passed. Press Enter to end this; nothing is left behind.
+  sign in with  %s
+  its page      %s
+`
+
+// afterwards is for a log. What it names was opened, and is gone.
+const afterwards = `Nothing was left behind. To look around:
+  bin/countersign contracts explain contracts/refund_workflow.yaml
+  bin/countersign contracts test contracts    the tests beside the contracts
+  make up                                     the same, left running, with addresses and keys
+
+The page of the first action was opened and shows its verdicts. Once make up has run, it is at
+  http://%s%s
+`
+
+// playAll sends the samples and the story, shows what came of both, and opens
+// the page of the first action.
+func playAll(ctx context.Context, s *stack.Stack) ([]refunds.Played, error) {
 	samples, err := sendSamples(ctx, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rows, err := tellStory(ctx, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	returned, err := refunds.AwaitReturned(ctx, s, rows)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkNoLoop(ctx, s, len(samples), rows); err != nil {
-		return err
+		return nil, err
 	}
 	showSamples(samples)
 	showStory(rows)
 	showReturned(s, returned)
-	return differences(rows)
+	return rows, errors.Join(differences(rows), look(ctx, s, rows))
 }
 
 func tellStory(ctx context.Context, s *stack.Stack) ([]refunds.Played, error) {

@@ -25,6 +25,8 @@ type running struct {
 	Addresses stack.Addresses   `json:"addresses"`
 	Keys      map[string]string `json:"keys"`
 	PIDs      map[string]int    `json:"pids"`
+	// Page is the address of the first action's page.
+	Page string `json:"page"`
 }
 
 func stateFile(root string) string { return filepath.Join(root, "build", "demo", "running.json") }
@@ -52,11 +54,24 @@ func up(ctx context.Context, root string) error {
 		return err
 	}
 	state := running{Dir: s.Dir, Store: s.Store(), Addresses: s.Addresses, Keys: s.Keys, PIDs: s.PIDs()}
-	if err := errors.Join(writeState(root, state), playAll(ctx, s)); err != nil {
+	if err := leave(ctx, root, s, &state); err != nil {
 		return errors.Join(err, s.Close(), os.Remove(stateFile(root)))
 	}
 	show(state)
 	return nil
+}
+
+// leave plays the story and notes for make down what runs: before it, in case this is killed.
+func leave(ctx context.Context, root string, s *stack.Stack, state *running) error {
+	if err := writeState(root, *state); err != nil {
+		return err
+	}
+	rows, err := playAll(ctx, s)
+	if err != nil {
+		return err
+	}
+	state.Page = s.API(pagePath(rows))
+	return writeState(root, *state)
 }
 
 func show(r running) {
@@ -82,7 +97,11 @@ Try:
   bin/countersign actions list
   bin/countersign actions summary
   bin/countersign log verify --store %s
-`, r.Addresses.API, r.Keys["viewer"], r.Store)
+
+See the first action, which failed and then passed:
+  sign in with  %s
+  its page      %s
+`, r.Addresses.API, r.Keys["viewer"], r.Store, r.Keys["viewer"], r.Page)
 }
 
 // down ends what up started.

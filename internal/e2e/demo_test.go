@@ -16,13 +16,7 @@ import (
 func TestDemo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	tree := copyTree(t)
-	demo := filepath.Join(t.TempDir(), "demo")
-	build := exec.CommandContext(ctx, "go", "build", "-o", demo, "./examples/demo")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	tree, demo := copyTree(t), buildDemo(ctx, t)
 	wantOutput := func(argument, want string) {
 		t.Helper()
 		command := exec.CommandContext(ctx, demo, argument)
@@ -35,10 +29,9 @@ func TestDemo(t *testing.T) {
 			t.Errorf("demo %s does not say %q:\n%s", argument, want, out)
 		}
 	}
-	for range 2 {
-		wantOutput("run", "everything is as the contract promises")
-	}
-	t.Cleanup(func() { // also when something fails in between
+	wantOutput("run", "everything is as the contract promises")
+	wantOutput("run", "is at\n  http://"+usualAPI+firstAction+"\n") // without a terminal it ends by itself
+	t.Cleanup(func() {                                              // also when something fails in between
 		command := exec.Command(demo, "down")
 		command.Dir = tree
 		if out, err := command.CombinedOutput(); err != nil {
@@ -47,8 +40,27 @@ func TestDemo(t *testing.T) {
 	})
 	wantOutput("up", "Running until make down:")
 	wantOutput("up", "already running")
+	wantOutput("up", firstAction+"\n")
 	wantOutput("down", "ended; the store and the logs are still in")
 	wantOutput("down", "nothing is running")
+}
+
+// usualAPI is where make up serves the page when nobody else listens there, and
+// firstAction the path of the first action's page.
+const (
+	usualAPI    = "127.0.0.1:8383"
+	firstAction = "/actions/7b1f0c5de2a94d3c8e6f1a2b3c4d5e01-call_refund_10231"
+)
+
+func buildDemo(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	demo := filepath.Join(t.TempDir(), "demo")
+	build := exec.CommandContext(ctx, "go", "build", "-o", demo, "./examples/demo")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return demo
 }
 
 // copyTree copies what the demo reads of the repository.
