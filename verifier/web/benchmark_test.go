@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,14 +18,22 @@ import (
 	"github.com/countersign-otel/countersign/ledger/sqlite"
 )
 
-var benchmarkActions = flag.Int("actions", 2000, "how many actions BenchmarkFirstPaint stores first; a million takes minutes to store")
+var (
+	benchmarkActions = flag.Int("actions", 2000, "how many actions BenchmarkFirstPaint stores first; a million takes minutes to store")
+	benchmarkStore   = flag.String("store", "", "SQLite file of BenchmarkFirstPaint, kept and taken again as it is; by default a temporary one")
+)
 
 // BenchmarkFirstPaint measures how long the page takes to answer over many
 // actions of thirty days in a SQLite file: first with nothing counted yet, as
 // after a start, then again and again.
 func BenchmarkFirstPaint(b *testing.B) {
 	f := newFixtureWith(b, Config{Patience: defaultPatience}).library()
-	store, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "countersign.db"))
+	path := *benchmarkStore
+	if path == "" {
+		path = filepath.Join(b.TempDir(), "countersign.db")
+	}
+	_, missing := os.Stat(path)
+	store, err := sqlite.Open(b.Context(), path)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,8 +42,11 @@ func BenchmarkFirstPaint(b *testing.B) {
 		b.Fatal(err)
 	}
 	f.store, f.page.Ledger = store, store
-	f.library()
-	f.fill(b, *benchmarkActions)
+	f.update(func(tx ledger.Tx) error { return tx.CreateKey(b.Context(), f.keys[ledger.RoleViewer]) })
+	if missing != nil {
+		f.library()
+		f.fill(b, *benchmarkActions)
+	}
 	handler := f.page.Handler(http.NotFoundHandler())
 	one := engine.ClaimID(acme, "act_0000000")
 	for _, path := range []string{"/", "/?range=30d", "/actions", "/actions?verdict=FAIL", "/actions?agent_id=agent_3", "/actions/" + one, "/contracts", "/contracts/refund_workflow", "/sources", "/orphans"} {
@@ -74,7 +86,6 @@ func (f *fixture) timed(b *testing.B, handler http.Handler, path string) time.Du
 func (f *fixture) fill(b *testing.B, n int) {
 	b.Helper()
 	ctx := context.Background()
-	f.update(func(tx ledger.Tx) error { return tx.CreateKey(ctx, f.keys[ledger.RoleViewer]) })
 	now := f.now()
 	const batch = 5000
 	for from := 0; from < n; from += batch {

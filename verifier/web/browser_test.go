@@ -178,6 +178,7 @@ func TestBrowser(t *testing.T) {
 		run  func(*testing.T, context.Context)
 	}{
 		{"Views", viewsInBrowser},
+		{"RareViews", rareInBrowser},
 		{"SignIn", signInInBrowser},
 		{"Live", liveInBrowser},
 		{"FilterAndSearch", findInBrowser},
@@ -211,11 +212,11 @@ func viewsInBrowser(t *testing.T, browser context.Context) {
 		{"action-fail", actionOf("act_demo_refund_001"), "Shopify order remained active", 1420},
 		{"action-pass", actionOf("act_demo_refund_002"), "all 4 expected effects", 0},
 		{"action-policy", actionOf("act_demo_refund_003"), "not eligible", 0},
-		{"action-compensated", actionOf("act_demo_refund_004"), "COMPENSATED", 0},
+		{"action-compensated", actionOf("act_demo_refund_004"), "COMPENSATED", 1200},
 		{"action-pending", actionOf("act_demo_refund_006"), "window closes", 1080},
 		{"action-waiting", actionOf("act_demo_refund_007"), "waiting for crm", 0},
 		{"action-reversed", actionOf("act_payout_7"), "returned", 1200},
-		{"contracts", "/contracts", "close_ticket", 0},
+		{"contracts", "/contracts", "close_ticket", 620},
 		{"contract", "/contracts/refund_workflow", "What decides", 1500},
 		{"sources", "/sources", "stripe", 1000},
 		{"orphans", "/orphans", "order_99001", 620},
@@ -227,8 +228,10 @@ func viewsInBrowser(t *testing.T, browser context.Context) {
 			t.Errorf("%s does not show %q:\n%s", view.name, view.shows, text)
 		}
 		b.fits(view.name, 1280)
+		b.readable(view.name + ", light")
 		b.picture(view.name, 1280, view.high)
 		b.scheme("dark")
+		b.readable(view.name + ", dark")
 		if view.name == "overview" || view.name == "action-fail" {
 			b.picture(view.name+"-dark", 1280, view.high)
 		}

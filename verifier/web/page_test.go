@@ -2,6 +2,10 @@ package web
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -30,5 +34,34 @@ func TestEveryPageIsServed(t *testing.T) {
 	}
 	if got := b.get("/v1/sources"); got.status != http.StatusTeapot || got.body != "next: /v1/sources" {
 		t.Errorf("what is no page: %d %s", got.status, got.body)
+	}
+}
+
+// TestPicturesAreShown: the README shows a picture of each view that the
+// browser tests make, and names none that is missing.
+func TestPicturesAreShown(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures, err := filepath.Glob("../../docs/img/*.png")
+	if err != nil || len(pictures) == 0 {
+		t.Fatalf("no pictures: %v", err)
+	}
+	for _, picture := range pictures {
+		name := filepath.Base(picture)
+		variant := strings.HasSuffix(name, "-dark.png") || strings.HasSuffix(name, "-narrow.png")
+		if !variant && !strings.Contains(string(readme), "docs/img/"+name) {
+			t.Errorf("the README does not show docs/img/%s", name)
+		}
+	}
+	for _, named := range regexp.MustCompile(`docs/img/[a-z-]+\.png`).FindAllString(string(readme), -1) {
+		if _, err := os.Stat("../../" + named); err != nil {
+			t.Errorf("the README shows %s: %v", named, err)
+		}
+	}
+	if bare := regexp.MustCompile(`!\[\]|<img [^>]*alt=""|<img src="[^"]*" width="[0-9]*">`).FindString(string(readme)); bare != "" {
+		t.Errorf("a picture says nothing to those who do not see it: %s", bare)
 	}
 }
