@@ -84,6 +84,7 @@ type Tx interface {
 	Contracts
 	Verification
 	Reading
+	Events
 	Overview
 	Audit
 	Retention
@@ -195,8 +196,9 @@ type Verification interface {
 	// is gone, fails the whole call with ErrLeaseLost. It returns the runs with Seq, ID and chain hashes filled in, in order.
 	StoreRuns(ctx context.Context, tenant string, runs []Run) ([]Run, error)
 	// Park takes leased work out of the queue with the error that stopped it,
-	// until something wakes it or LeaseActions names it. Work that was woken
-	// after it was leased, or that the owner no longer holds, is not parked.
+	// until something wakes it or LeaseActions names it, and puts an event of
+	// the kind ParkedEvent into the sequence. Work that was woken after it was
+	// leased, or that the owner no longer holds, is not parked.
 	Park(ctx context.Context, tenant string, owner string, parked []Parked, now engine.Instant) error
 	// LeaseOutbox leases events for delivery, oldest first, across tenants. Attempts counts this lease.
 	LeaseOutbox(ctx context.Context, lease Lease, limit int) ([]OutboxEvent, error)
@@ -228,6 +230,15 @@ type Reading interface {
 	Orphans(ctx context.Context, tenant string, filter OrphanFilter) ([]engine.Fact, error)
 	// Tenants lists tenants that own anything, across tenants.
 	Tenants(ctx context.Context) ([]string, error)
+}
+
+// Events is the sequence of what happened to a tenant's actions: durable, and in the order of commits.
+type Events interface {
+	// ReadEvents returns what stands after a position, from up to limit runs and
+	// parkings, limit 1 to 10,000. Runs that told nothing are in it too, with an empty Kind.
+	ReadEvents(ctx context.Context, tenant string, after Position, limit int) (EventPage, error)
+	// EventHead is the position of the newest event; nothing will ever be put before it.
+	EventHead(ctx context.Context, tenant string) (Position, error)
 }
 
 // Overview is what people look at. Its statements stay cheap in a large store:

@@ -37,6 +37,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Due", exerciseDue},
 		{"Runs", exerciseRuns},
 		{"Outbox", exerciseOutbox},
+		{"Events", exerciseEvents},
 		{"Evaluation", exerciseEvaluation},
 		{"Reading", exerciseReading},
 		{"Overview", exerciseOverview},

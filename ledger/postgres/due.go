@@ -87,12 +87,16 @@ func (t *tx) Park(ctx context.Context, tenant, owner string, parked []ledger.Par
 	for i, p := range parked {
 		ids[i], generations[i], texts[i] = p.Due.ClaimID, p.Due.Generation, printable(p.Error)
 	}
-	if _, err := t.execute(ctx, parkDue, tenant, owner, now, ids, generations, texts); err != nil {
+	stopped, err := collect(ctx, t, parkDue, pgx.RowTo[string], tenant, owner, now, ids, generations, texts)
+	if err != nil {
 		return err
 	}
 	released, err := t.execute(ctx, releaseWoken, tenant, owner, ids, generations)
+	if err != nil {
+		return err
+	}
 	t.wake = t.wake || released > 0
-	return err
+	return t.tellParked(ctx, tenant, parked, stopped, now)
 }
 
 // ParkedActions implements ledger.Reading.

@@ -150,8 +150,15 @@ func (t *tx) Park(ctx context.Context, tenant, owner string, parked []ledger.Par
 	for _, p := range parked {
 		rows.row().text(p.Due.ClaimID).integer(p.Due.Generation).text(strings.ToValidUTF8(p.Error, "\uFFFD"))
 	}
-	_, err := t.execute(ctx, parkDue, tenant, owner, now, rows.parameter())
-	return err
+	stopped, err := collect(ctx, t, parkDue, column[string], tenant, owner, now, rows.parameter())
+	if err != nil {
+		return err
+	}
+	claimIDs := make(map[string]bool, len(stopped))
+	for _, id := range stopped {
+		claimIDs[id] = true
+	}
+	return t.tellParked(ctx, tenant, parked, claimIDs, now)
 }
 
 // ParkedActions implements ledger.Reading.

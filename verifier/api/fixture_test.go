@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/ledger/sqlite"
+	"github.com/countersign-otel/countersign/verifier/feed"
 	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/settle"
 )
@@ -31,6 +32,7 @@ type fixture struct {
 	store    ledger.Ledger
 	service  *Service
 	hub      *Hub
+	feed     *feed.Feed
 	verifier *settle.Verifier
 	server   *httptest.Server
 	clock    atomic.Int64
@@ -92,9 +94,13 @@ func newFixture(t *testing.T) *fixture {
 	}
 	contracts := ledger.NewContractCache(0)
 	f.hub = NewHub(store, 0, nil)
-	f.verifier = settle.New(settle.Config{Ledger: store, Contracts: contracts, Owner: t.Name(), Now: now, OnStored: f.hub.Stored})
-	f.service = NewService(Config{Ledger: store, Verifier: f.verifier, Contracts: contracts, Now: now, Hub: f.hub})
-	f.server = httptest.NewServer(Handler(f.service, Options{Version: "test"}))
+	f.feed = feed.New(store, 0, nil)
+	f.verifier = settle.New(settle.Config{
+		Ledger: store, Contracts: contracts, Owner: t.Name(), Now: now, OnStored: f.hub.Stored,
+		OnParked: func(string, []ledger.Parked) { f.feed.Nudge() },
+	})
+	f.service = NewService(Config{Ledger: store, Verifier: f.verifier, Contracts: contracts, Now: now, Hub: f.hub, Feed: f.feed})
+	f.server = httptest.NewServer(Handler(f.service, Options{Version: "test", Heartbeat: 20 * time.Millisecond, SlowClient: time.Second}))
 	t.Cleanup(func() {
 		f.server.Close()
 		http.DefaultClient.CloseIdleConnections()

@@ -27,6 +27,10 @@ type Options struct {
 	Touch func(tenant, keyID string)
 	// RequestTimeout bounds a request apart from its waiting; default 30 seconds.
 	RequestTimeout time.Duration
+	// Heartbeat is how often a quiet stream of events says that it is there; default 15 seconds.
+	Heartbeat time.Duration
+	// SlowClient is how long a client may take to read what a stream sent before it is cut off; default 10 seconds.
+	SlowClient time.Duration
 }
 
 // handler serves a Service.
@@ -48,9 +52,16 @@ func Handler(s *Service, o Options) http.Handler {
 	if o.RequestTimeout <= 0 {
 		o.RequestTimeout = 30 * time.Second
 	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = defaultHeartbeat
+	}
+	if o.SlowClient <= 0 {
+		o.SlowClient = defaultSlowClient
+	}
 	h := &handler{Service: s, Options: o, mux: http.NewServeMux(), bodies: semaphore.NewWeighted(maxBodies)}
 	h.api = humago.New(h.mux, apiConfig(o.Version))
 	h.actions()
+	h.events()
 	h.evidence()
 	h.reports()
 	h.public()

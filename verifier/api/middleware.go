@@ -216,10 +216,18 @@ func (h *handler) measure(next http.Handler) http.Handler {
 			Name: "countersign_waiters", Help: "Calls that wait for a verdict to settle.",
 		}, func() float64 { return float64(h.Hub.Waiters()) }))
 	}
+	if h.Feed != nil {
+		h.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "countersign_event_listeners", Help: "Clients and pages that are told of events as they happen.",
+		}, func() float64 { return float64(h.Feed.Readers()) }))
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		recorder := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(recorder, r)
+		if recorder.status == http.StatusOK && routeOf(r) == eventsPath {
+			return // how long somebody listened says nothing about answering
+		}
 		seconds.WithLabelValues(routeOf(r), methodOf(r), strconv.Itoa(recorder.status)).Observe(time.Since(started).Seconds())
 	})
 }

@@ -39,6 +39,7 @@ func TestRoleByEndpoint(t *testing.T) {
 		{"list", "GET", "/v1/actions", "", 200, 403, 200, 200, 401},
 		{"get", "GET", "/v1/actions/act_1", "", 200, 403, 200, 200, 401},
 		{"wait", "GET", "/v1/actions/act_1/wait?timeout=0", "", 200, 403, 200, 200, 401},
+		{"events", "GET", "/v1/events?type=none", "", 422, 403, 422, 422, 401}, // what is let in is told that the type is wrong, and ends
 		{"runs", "GET", "/v1/actions/act_1/runs", "", 200, 403, 200, 200, 401},
 		{"summary", "GET", "/v1/actions/summary", "", 200, 403, 200, 200, 401},
 		{"orphans", "GET", "/v1/reports/orphans", "", 403, 403, 200, 200, 401},

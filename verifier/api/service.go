@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/verifier/feed"
 	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/settle"
 )
@@ -26,6 +27,8 @@ type Config struct {
 	// Hub holds those who wait for a verdict. Give its Stored to settle.Config.OnStored
 	// and run it; without one, Wait answers at once.
 	Hub *Hub
+	// Feed tells events; run it. Without one, nobody can listen.
+	Feed *feed.Feed
 	// OnPushed is called after facts were pushed, by any goroutine; may be nil.
 	OnPushed func(caller Caller, pushed Pushed)
 	// Logger may be nil.

@@ -27,6 +27,7 @@ import (
 	"github.com/countersign-otel/countersign/ledger/open"
 	"github.com/countersign-otel/countersign/verifier/api"
 	"github.com/countersign-otel/countersign/verifier/emit"
+	"github.com/countersign-otel/countersign/verifier/feed"
 	"github.com/countersign-otel/countersign/verifier/settle"
 	"github.com/countersign-otel/countersign/verifier/web"
 )
@@ -99,6 +100,7 @@ type sidecar struct {
 	registry *prometheus.Registry
 	verifier *settle.Verifier
 	hub      *api.Hub
+	feed     *feed.Feed
 	uses     *api.Uses
 	page     *web.Page
 	emitter  *emit.Emitter
@@ -176,10 +178,11 @@ func (s *sidecar) wire(ctx context.Context) error {
 	contracts := ledger.NewContractCache(0)
 	owner := ownerName()
 	s.hub = api.NewHub(s.store, s.Settlement.PollInterval, s.Logger)
+	s.feed = feed.New(s.store, s.Settlement.PollInterval, s.Logger)
 	s.uses = api.NewUses(s.store, s.Now, s.Logger)
 	page, err := web.New(web.Config{
-		Ledger: s.store, Contracts: contracts, Now: s.Now, TraceURL: s.Page.TraceURL, PublicURL: s.Emit.PublicURL, Store: redact(s.Store),
-		Secure: s.TLS != nil, Touch: s.uses.Touch, Poll: s.Settlement.PollInterval, Logger: s.Logger,
+		Ledger: s.store, Contracts: contracts, Feed: s.feed, Now: s.Now, TraceURL: s.Page.TraceURL, PublicURL: s.Emit.PublicURL, Store: redact(s.Store),
+		Secure: s.TLS != nil, Touch: s.uses.Touch, Logger: s.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -195,10 +198,13 @@ func (s *sidecar) wire(ctx context.Context) error {
 		LeaseFor: engine.Duration(s.Settlement.LeaseFor / time.Second),
 		OnStored: func(tenant string, runs []ledger.Run) {
 			s.hub.Stored(tenant, runs)
-			s.page.Stored(tenant, runs)
+			s.feed.Nudge()
 			counted.stored(runs)
 		},
-		OnParked: func(_ string, parked []ledger.Parked) { counted.parked.Add(float64(len(parked))) },
+		OnParked: func(_ string, parked []ledger.Parked) {
+			s.feed.Nudge()
+			counted.parked.Add(float64(len(parked)))
+		},
 	})
 	s.emitter, err = emit.New(ctx, s.Emit, emit.Options{
 		Ledger: s.store, Contracts: contracts, Owner: owner, Now: s.Now, Version: s.Version,
@@ -208,7 +214,7 @@ func (s *sidecar) wire(ctx context.Context) error {
 		return err
 	}
 	service := api.NewService(api.Config{
-		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Logger: s.Logger, OnPushed: s.refused,
+		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Feed: s.feed, Logger: s.Logger, OnPushed: s.refused,
 	})
 	return s.wireServer(ctx, s.page.Handler(api.Handler(service, api.Options{
 		Version: s.Version, Registry: s.registry, Touch: s.uses.Touch, RequestTimeout: s.RequestTimeout,
@@ -290,7 +296,7 @@ func (s *sidecar) announce(listener net.Listener) (string, error) {
 func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string) error {
 	failed := make(chan error, 6)
 	hub := start(ctx, failed, s.hub.Run)
-	page := start(ctx, failed, s.page.Run)
+	listening := start(ctx, failed, s.feed.Run)
 	uses := start(ctx, failed, s.uses.Run)
 	settling := start(ctx, failed, s.verifier.Run)
 	emitting := start(ctx, failed, s.emitter.Run)
@@ -306,7 +312,7 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 		s.Logger.Error("ending because a part failed", "error", cause)
 	}
 	hub.end() // lets those who wait go
-	page.end()
+	listening.end()
 	defer s.page.Close()
 	cause = errors.Join(cause, s.shutdown())
 	serving.end()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/verifier/feed"
 	"github.com/countersign-otel/countersign/verifier/settle"
 )
 
@@ -120,7 +121,7 @@ func TestLiveEndsWithThePage(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- f.page.Run(ctx) }()
+	go func() { ended <- f.page.Feed.Run(ctx) }()
 	_, lines := f.reader().events(t.Context(), "")
 	next(t, lines, "retry: ")
 	cancel()
@@ -134,8 +135,8 @@ func TestLiveEndsWithThePage(t *testing.T) {
 func TestLiveIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	for range mostListeners {
-		if _, _, err := f.page.feed.join(t.Context(), acme); err != nil {
+	for range feed.MostReaders {
+		if _, err := f.page.Feed.Join(t.Context(), acme, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,20 +145,5 @@ func TestLiveIsBounded(t *testing.T) {
 		t.Errorf("%d, want 503", got.status)
 	}
 	for range lines {
-	}
-}
-
-func TestListenerForgetsNothing(t *testing.T) {
-	t.Parallel()
-	l := &listener{ready: make(chan struct{}, 1)}
-	l.add(event{Seq: 2, Claims: []string{"a"}})
-	l.add(event{Seq: 4, Claims: []string{"b"}})
-	if diff := cmp.Diff(event{Seq: 4, Claims: []string{"a", "b"}}, l.take()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	l.add(event{Seq: 6, Claims: make([]string, chainBatch)})
-	l.add(event{Seq: 8, Claims: []string{"c"}})
-	if got := l.take(); got.Seq != 8 || !got.More || len(got.Claims) != chainBatch {
-		t.Errorf("too many to name: seq %d, more %t, %d claims", got.Seq, got.More, len(got.Claims))
 	}
 }

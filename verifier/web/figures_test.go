@@ -197,3 +197,10 @@ func TestDifference(t *testing.T) {
 		t.Errorf("two long documents took %s", took)
 	}
 }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/ledger/sqlite"
+	"github.com/countersign-otel/countersign/verifier/feed"
 	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/settle"
 )
@@ -79,7 +80,8 @@ func newFixtureWith(t testing.TB, c Config) *fixture {
 		f.secrets[role] = f.key(request)
 	}
 	contracts := ledger.NewContractCache(0)
-	c.Ledger, c.Contracts, c.Now, c.Poll = store, contracts, f.now, 20*time.Millisecond
+	c.Ledger, c.Contracts, c.Now = store, contracts, f.now
+	c.Feed = feed.New(store, 20*time.Millisecond, nil)
 	if c.Patience == 0 {
 		c.Patience = time.Minute // a slow machine must not change what a page shows
 	}
@@ -90,7 +92,7 @@ func newFixtureWith(t testing.TB, c Config) *fixture {
 	if f.page, err = New(c); err != nil {
 		t.Fatal(err)
 	}
-	f.verifier = settle.New(settle.Config{Ledger: store, Contracts: contracts, Owner: "test", Now: f.now, OnStored: f.page.Stored})
+	f.verifier = settle.New(settle.Config{Ledger: store, Contracts: contracts, Owner: "test", Now: f.now, OnStored: func(string, []ledger.Run) { f.page.Feed.Nudge() }})
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprintf(w, "next: %s", r.URL.Path)
@@ -111,7 +113,7 @@ func (f *fixture) live() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := f.page.Run(ctx); err != nil {
+		if err := f.page.Feed.Run(ctx); err != nil {
 			f.t.Error(err)
 		}
 	})

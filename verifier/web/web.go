@@ -23,12 +23,15 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/verifier/feed"
 )
 
-// Config of a Page. Ledger, Contracts and Now are required.
+// Config of a Page. Ledger, Contracts, Feed and Now are required.
 type Config struct {
 	Ledger    ledger.Ledger
 	Contracts *ledger.ContractCache
+	// Feed tells of new verdicts, once it runs; its listeners are also those of the API.
+	Feed *feed.Feed
 	// Now is the time that lag and ages are measured from.
 	Now func() engine.Instant
 	// TraceURL is where a trace is shown, like
@@ -43,20 +46,16 @@ type Config struct {
 	Secure bool
 	// Touch notes the use of a key; may be nil.
 	Touch func(tenant, keyID string)
-	// Poll bounds how late the verdicts of other processes are shown; default one second.
-	Poll time.Duration
 	// Patience is how long a page waits for a count before it shows what is known; default 30 milliseconds.
 	Patience time.Duration
 	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Page is the web page. It is safe for concurrent use. Run it once for live
-// updates, and Close it.
+// Page is the web page. It is safe for concurrent use. Close it.
 type Page struct {
 	Config
 	views    views
-	feed     *feed
 	figures  *figures
 	refusals *refusals
 }
@@ -74,15 +73,9 @@ func New(c Config) (*Page, error) {
 		return nil, err
 	}
 	return &Page{
-		Config: c, views: views, feed: newFeed(c.Ledger, c.Poll, c.Logger), figures: newFigures(c.Patience), refusals: newRefusals(c.Now()),
+		Config: c, views: views, figures: newFigures(c.Patience), refusals: newRefusals(c.Now()),
 	}, nil
 }
-
-// Run tells browsers of new verdicts until ctx ends, and then lets them go.
-func (p *Page) Run(ctx context.Context) error { return p.feed.run(ctx) }
-
-// Stored says that runs were stored; give it to settle.Config.OnStored.
-func (p *Page) Stored(tenant string, _ []ledger.Run) { p.feed.nudge(tenant) }
 
 // Close ends counting that is still under way.
 func (p *Page) Close() { p.figures.close() }

@@ -220,7 +220,8 @@ WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND n.next_check_at IS NULL
 UPDATE due d
 SET parked_at = $3, parked_error = n.error, lease_owner = NULL, lease_until = NULL
 FROM unnest($4::text[], $5::bigint[], $6::text[]) AS n(claim_id, generation, error)
-WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.lease_owner = $2 AND d.generation = n.generation;
+WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.lease_owner = $2 AND d.generation = n.generation
+RETURNING d.claim_id;
 
 -- What a new fact woke while it was being found unworkable gets another try.
 -- name: ReleaseWoken

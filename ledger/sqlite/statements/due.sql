@@ -82,7 +82,8 @@ WHERE tenant_id = ?1 AND claim_id IN (SELECT value FROM json_each(?2));
 -- name: Park
 UPDATE due SET parked_at = ?3, parked_error = j.value ->> 2, lease_owner = NULL, lease_until = NULL
 FROM jsonb_each(?4) j
-WHERE due.tenant_id = ?1 AND due.lease_owner = ?2 AND due.claim_id = j.value ->> 0 AND due.generation = j.value ->> 1;
+WHERE due.tenant_id = ?1 AND due.lease_owner = ?2 AND due.claim_id = j.value ->> 0 AND due.generation = j.value ->> 1
+RETURNING claim_id;
 
 -- name: ParkedActions
 SELECT d.claim_id, c.contract_id, c.contract_version, d.due_at, d.generation, d.triggered_by, d.attempts, d.made, c.action_id, d.parked_error, d.parked_at

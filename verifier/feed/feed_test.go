@@ -1,0 +1,195 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/contract"
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const tenant = "acme"
+
+// newStore has one recorded action.
+func newStore(t *testing.T) ledger.Ledger {
+	t.Helper()
+	store, err := sqlite.OpenMemory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	document, err := os.ReadFile("../../contracts/refund_workflow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, diagnostics := contract.Parse("refund_workflow.yaml", document)
+	if c == nil {
+		t.Fatal(diagnostics)
+	}
+	action := engine.Action{ActionID: "a", ContractID: c.ID, SubjectID: "order_1", RequestedAt: 1000}
+	err = errors.Join(store.Migrate(t.Context()), store.Update(t.Context(), func(tx ledger.Tx) error {
+		if err := tx.PublishContracts(t.Context(), []*contract.Contract{c}, 0); err != nil {
+			return err
+		}
+		_, err := ledger.Record(t.Context(), tx, tenant, []ledger.RecordRequest{{Action: action}}, 1000)
+		return err
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// settle stores n runs that each tell an event.
+func settle(t *testing.T, store ledger.Ledger, n int) {
+	t.Helper()
+	runs := make([]ledger.Run, n)
+	for i := range runs {
+		verdict := ledger.StoredVerdict{Verdict: engine.Verdict{Raw: engine.Verified}, Document: "{}"}
+		runs[i] = ledger.Run{
+			ClaimID: engine.ClaimID(tenant, "a"), Contract: ledger.ContractRef{ID: "refund_workflow", Version: 1}, Status: ledger.Settled,
+			TriggeredBy: "manual", Outcome: verdict, Policy: verdict, Report: []byte("{}"), Events: []string{"action.verified"},
+		}
+	}
+	if err := store.Update(t.Context(), func(tx ledger.Tx) error {
+		_, err := tx.StoreRuns(t.Context(), tenant, runs)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func running(t *testing.T, f *Feed) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := f.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		group.Wait()
+	})
+}
+
+// drain reads until n events came, and fails when one is missing or comes twice.
+func drain(t *testing.T, r *Reader, n int) {
+	t.Helper()
+	for n > 0 {
+		before := r.At()
+		events, changed, err := r.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if want := (ledger.Position{Seq: before.Seq + 2}); e.Position != want {
+				t.Fatalf("event %s, want %s", e.Position, want)
+			}
+			before = e.Position
+		}
+		if n -= len(events); len(events) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			t.Fatalf("%d events are missing", n)
+		}
+	}
+	if events, _, err := r.Read(t.Context()); err != nil || len(events) > 0 {
+		t.Fatalf("%d events too many, %v", len(events), err)
+	}
+}
+
+// TestMemoryIsBoundedAndNobodyMissesAnything: a reader whose place has gone from
+// memory reads it from the store.
+func TestMemoryIsBoundedAndNobodyMissesAnything(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	f := New(store, 0, nil)
+	running(t, f)
+	start := ledger.Position{}
+	quick, err := f.Join(t.Context(), tenant, &start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer quick.Close()
+	slow, err := f.Join(t.Context(), tenant, &start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	const all = 3 * kept
+	for range 12 {
+		settle(t, store, all/12)
+		drain(t, quick, all/12)
+	}
+	f.mu.Lock()
+	held, base := len(f.tails[tenant].events), f.tails[tenant].base
+	f.mu.Unlock()
+	if held > 2*kept || slow.At().Compare(base) >= 0 {
+		t.Fatalf("%d events are held in memory; the slow reader is at %s, memory begins at %s", held, slow.At(), base)
+	}
+	drain(t, slow, all)
+	late, err := f.Join(t.Context(), tenant, &start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	drain(t, late, all)
+}
+
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	settle(t, store, 3)
+	f := New(store, 0, nil)
+	for i, row := range []struct {
+		after *ledger.Position
+		want  string
+	}{
+		{nil, "6-15"},
+		{&ledger.Position{}, "0-0"},
+		{&ledger.Position{Seq: 2}, "2-0"},
+		{&ledger.Position{Seq: 6, N: 15}, "6-15"},
+		{&ledger.Position{Seq: 6, N: 16}, ""},
+		{&ledger.Position{Seq: 8}, ""},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			r, err := f.Join(t.Context(), tenant, row.after)
+			if row.want == "" {
+				if !errors.Is(err, ErrAhead) {
+					t.Errorf("got %v, want ErrAhead", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if r.At().String() != row.want {
+				t.Errorf("at %s, want %s", r.At(), row.want)
+			}
+		})
+	}
+	if f.Readers() != 0 || len(f.tails) != 0 {
+		t.Errorf("%d readers and %d tails are left", f.Readers(), len(f.tails))
+	}
+}
