@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -68,8 +67,8 @@ func (o Object) Len() int { return len(o.value.members) }
 // Lookup returns the member named key, or an absent Value.
 func (o Object) Lookup(key string) Value {
 	for i := range o.value.members {
-		if o.value.members[i].key == key {
-			return o.value.members[i].value
+		if o.value.members[i].Name == key {
+			return o.value.members[i].Value
 		}
 	}
 	return Value{}
@@ -79,7 +78,7 @@ func (o Object) Lookup(key string) Value {
 func (o Object) Keys() []string {
 	keys := make([]string, len(o.value.members))
 	for i, m := range o.value.members {
-		keys[i] = m.key
+		keys[i] = m.Name
 	}
 	return keys
 }
@@ -192,9 +191,9 @@ func (p *objectParser) members(depth int) (Value, error) {
 			return Value{}, err
 		}
 		p.path = p.path[:len(p.path)-1]
-		object.members = append(object.members, member{key, value})
+		object.members = append(object.members, Member{key, value})
 	}
-	slices.SortFunc(object.members, func(a, b member) int { return compareUTF16(a.key, b.key) })
+	sortMembers(object.members)
 	return object, p.end()
 }
 

@@ -22,16 +22,14 @@ type Value struct {
 	kind    Kind
 	text    string // a string's content, a number's exact text, "true" or "false"
 	items   []Value
-	members []member // sorted by key
+	members []Member // sorted by name
 }
 
-type member struct {
-	key   string
-	value Value
+// Member is a name and a value of a JSON object.
+type Member struct {
+	Name  string
+	Value Value
 }
-
-// StringValue makes a Value of kind String.
-func StringValue(text string) Value { return Value{kind: String, text: text} }
 
 // Kind returns the JSON kind.
 func (v Value) Kind() Kind { return v.kind }
@@ -80,6 +78,7 @@ func (v Value) Equal(other Value) bool {
 // sent. An absent value prints as null.
 func (v Value) Text() string {
 	var b strings.Builder
+	b.Grow(v.textBytes())
 	v.write(&b, false)
 	return b.String()
 }
@@ -130,15 +129,15 @@ func writeArray(b *strings.Builder, items []Value, canonical bool) {
 	b.WriteByte(']')
 }
 
-func writeMap(b *strings.Builder, members []member, canonical bool) {
+func writeMap(b *strings.Builder, members []Member, canonical bool) {
 	b.WriteByte('{')
 	for i, m := range members {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		writeString(b, m.key)
+		writeString(b, m.Name)
 		b.WriteByte(':')
-		m.value.write(b, canonical)
+		m.Value.write(b, canonical)
 	}
 	b.WriteByte('}')
 }
