@@ -51,11 +51,11 @@ func TestCheckFinds(t *testing.T) {
 		},
 		"a component that imports the sidecar": {
 			file: "exporter/ledgerexporter/x.go", text: "package ledgerexporter\nimport " + own + "verifier\"\n",
-			want: []string{"exporter/ledgerexporter/x.go:2:8: exporter/ledgerexporter imports " + module + "/verifier: imports run down only, and never sideways; it may import engine, internal/record, ledger, ledger/open"},
+			want: []string{"exporter/ledgerexporter/x.go:2:8: exporter/ledgerexporter imports " + module + "/verifier: imports run down only, and never sideways; it may import engine, internal/ottlvalue, internal/record, internal/settings, ledger, ledger/open"},
 		},
 		"a component that imports another": {
 			file: "processor/evidenceprocessor/x.go", text: "package evidenceprocessor\nimport " + own + "processor/agentactionprocessor/dialect\"\n",
-			want: []string{"processor/evidenceprocessor/x.go:2:8: processor/evidenceprocessor imports " + module + "/processor/agentactionprocessor/dialect: imports run down only, and never sideways; it may import engine, internal/record, ledger, ledger/open"},
+			want: []string{"processor/evidenceprocessor/x.go:2:8: processor/evidenceprocessor imports " + module + "/processor/agentactionprocessor/dialect: imports run down only, and never sideways; it may import engine, internal/ottlvalue, internal/record, internal/settings, ledger, ledger/open"},
 		},
 		"a driver outside the stores": {
 			file: "verifier/settle/settle.go", text: "package settle\nimport \"github.com/jackc/pgx/v5/pgconn\"\n",

@@ -69,6 +69,9 @@ var rooms = []room{
 		forbidden: []forbidden{telemetry, servers, terminal}, tests: true, clock: true,
 	},
 	{path: "internal/record", mayImport: []string{"engine"}, forbidden: []forbidden{databases, servers, terminal}},
+	// What several collector components stand on: values of OTTL, and settings that they share.
+	{path: "internal/ottlvalue", mayImport: []string{"engine"}, forbidden: []forbidden{databases, servers, terminal}},
+	{path: "internal/settings", mayImport: []string{"engine"}, forbidden: []forbidden{databases, servers, terminal}},
 
 	// 3: the two sides of the collector, and the sidecar. None knows another.
 	component("receiver/verifiedactionsreceiver"),
@@ -112,7 +115,7 @@ var rooms = []room{
 func component(path string) room {
 	return room{
 		path: path, clock: true,
-		mayImport: []string{"engine", "internal/record", "ledger", "ledger/open"},
+		mayImport: []string{"engine", "internal/record", "internal/ottlvalue", "internal/settings", "ledger", "ledger/open"},
 		forbidden: []forbidden{databases, terminal},
 	}
 }

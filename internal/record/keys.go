@@ -63,9 +63,17 @@ func Strip(attributes pcommon.Map) int {
 	return before - attributes.Len()
 }
 
+// maxErrorText bounds, in bytes, what one error may write on telemetry: errors
+// may repeat what an agent or a sender sent.
+const maxErrorText = 1024
+
 // PutError marks a span or log record from which nothing, or less, was
-// recorded. What an earlier call wrote stays in front.
+// recorded. What an earlier call wrote stays in front; of a long text only
+// the beginning is written.
 func PutError(attributes pcommon.Map, text string) {
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
+	}
 	if before, ok := attributes.Get(ErrorKey); ok {
 		text = before.Str() + "; " + text
 	}

@@ -244,6 +244,15 @@ func TestErrorsAddUp(t *testing.T) {
 	}
 }
 
+func TestErrorsAreBounded(t *testing.T) {
+	t.Parallel()
+	m := pcommon.NewMap()
+	PutError(m, strings.Repeat("x", maxErrorText-1)+"ü and more")
+	if got, _ := m.Get(ErrorKey); got.Str() != strings.Repeat("x", maxErrorText-1)+"..." {
+		t.Errorf("%d bytes are written: %.20q...%q", len(got.Str()), got.Str(), got.Str()[len(got.Str())-10:])
+	}
+}
+
 // FuzzFromTraces: whatever stands in the attributes, reading never panics and
 // what it gives is normalized.
 func FuzzFromTraces(f *testing.F) {

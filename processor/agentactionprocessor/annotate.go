@@ -20,7 +20,7 @@ type batch struct {
 
 func (p *annotator) begin(ctx context.Context) *batch {
 	b := &batch{Context: ctx}
-	b.tenant, b.noTenant = p.tenancy.of(ctx)
+	b.tenant, b.noTenant = p.tenancy.Of(ctx)
 	return b
 }
 

@@ -1,10 +1,8 @@
 package agentactionprocessor
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gobwas/glob"
@@ -16,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 	"github.com/countersign-otel/countersign/internal/record/verifiedactions"
 	"github.com/countersign-otel/countersign/processor/agentactionprocessor/dialect"
 )
@@ -179,7 +178,7 @@ func (h *ruleHead) compileTool() error {
 func checkParamNames(values map[string]string) []error {
 	var errs []error
 	first := map[string]string{}
-	for _, name := range sortedNames(values) {
+	for _, name := range ottlvalue.SortedNames(values) {
 		folded, err := engine.Identifier(name)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("params: %w", err))
@@ -230,35 +229,10 @@ func compileRule[K any](parser *ottl.Parser[K], config *RuleConfig, head *ruleHe
 			r.optional = append(r.optional, field[K]{f.name, e, f.into})
 		}
 	}
-	for _, name := range sortedNames(config.Params.Values) {
+	for _, name := range ottlvalue.SortedNames(config.Params.Values) {
 		if text := config.Params.Values[name]; text != "" {
 			r.params = append(r.params, param[K]{engine.Fold(name), parse("params."+name, text)})
 		}
 	}
 	return r, errs
-}
-
-// findKey is the key of the wanted processor in a configuration's processors.
-func findKey(processors map[string]any, name string) (string, error) {
-	const kind = "agent_action"
-	if name != "" {
-		if _, ok := processors[kind+"/"+name]; !ok {
-			return "", fmt.Errorf("processors: there is no %s/%s", kind, name)
-		}
-		return kind + "/" + name, nil
-	}
-	var found []string
-	for key := range processors {
-		if key == kind || strings.HasPrefix(key, kind+"/") {
-			found = append(found, key)
-		}
-	}
-	slices.SortFunc(found, cmp.Compare)
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return "", fmt.Errorf("processors: there is no %s", kind)
-	}
-	return "", fmt.Errorf("processors: there are %s; say which", strings.Join(found, " and "))
 }

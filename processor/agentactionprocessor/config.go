@@ -8,9 +8,10 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/internal/record/verifiedactions"
+	"github.com/countersign-otel/countersign/internal/settings"
 	"github.com/countersign-otel/countersign/processor/agentactionprocessor/dialect"
+	"github.com/countersign-otel/countersign/processor/agentactionprocessor/internal/metadata"
 )
 
 // Config is what stands under processors: agent_action: in a collector's configuration.
@@ -21,12 +22,8 @@ type Config struct {
 	Rules []RuleConfig `mapstructure:"rules"`
 	// VerifiedActions says where that metadata stands.
 	VerifiedActions VerifiedActionsConfig `mapstructure:"verified_actions"`
-	// Tenant owns what is recorded; without it, and without TenantFromAuth, the exporter's tenant does.
-	Tenant string `mapstructure:"tenant"`
-	// TenantFromAuth is the attribute of the authenticated client that names the tenant.
-	TenantFromAuth string `mapstructure:"tenant_from_auth"`
-	// Tenants are those that TenantFromAuth may name.
-	Tenants []string `mapstructure:"tenants"`
+	// Tenancy says to whom everything here belongs.
+	settings.Tenancy `mapstructure:",squash"`
 }
 
 // RuleConfig records the tool calls that it is for under one contract.
@@ -136,7 +133,7 @@ func (c *Config) compile() (*compiled, error) {
 	if err != nil {
 		err = fmt.Errorf("dialects: %w", err)
 	}
-	errs := append([]error{err}, c.checkTenants()...)
+	errs := append([]error{err}, c.Tenancy.Check()...)
 	errs = append(errs, c.VerifiedActions.check()...)
 	rules, ruleErrs := compileRules(c.Rules)
 	errs = append(errs, ruleErrs...)
@@ -145,29 +142,6 @@ func (c *Config) compile() (*compiled, error) {
 	}
 	rules.recognizer = recognizer
 	return rules, nil
-}
-
-func (c *Config) checkTenants() []error {
-	var errs []error
-	if c.Tenant != "" {
-		if err := engine.CheckOpaque("tenant", c.Tenant); err != nil {
-			errs = append(errs, fmt.Errorf("tenant: %w", err))
-		}
-	}
-	switch {
-	case c.Tenant != "" && c.TenantFromAuth != "":
-		errs = append(errs, errors.New("tenant: it is set and so is tenant_from_auth; remove one of them"))
-	case c.TenantFromAuth != "" && len(c.Tenants) == 0:
-		errs = append(errs, errors.New("tenants: list the tenants that tenant_from_auth may name"))
-	case c.TenantFromAuth == "" && len(c.Tenants) > 0:
-		errs = append(errs, errors.New("tenants: they restrict tenant_from_auth, which is not set"))
-	}
-	for i, tenant := range c.Tenants {
-		if err := engine.CheckOpaque("tenant", tenant); err != nil {
-			errs = append(errs, fmt.Errorf("tenants[%d]: %w", i, err))
-		}
-	}
-	return errs
 }
 
 func (c *VerifiedActionsConfig) check() []error {
@@ -191,24 +165,9 @@ func (c *VerifiedActionsConfig) check() []error {
 // collector configuration, for tools. name is the part after the slash of
 // agent_action/name; when it is empty there must be only one.
 func FindConfig(collector *confmap.Conf, name string) (*Config, error) {
-	processors, err := collector.Sub("processors")
-	if err != nil {
-		return nil, fmt.Errorf("processors: %w", err)
-	}
-	key, err := findKey(processors.ToStringMap(), name)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := processors.Sub(key)
-	if err != nil {
-		return nil, fmt.Errorf("processors::%s: %w", key, err)
-	}
 	config := NewDefaultConfig()
-	if err := settings.Unmarshal(config); err != nil {
-		return nil, fmt.Errorf("processors::%s: %w", key, err)
-	}
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("processors::%s: %w", key, err)
+	if err := settings.FindProcessor(collector, metadata.Type.String(), name, config); err != nil {
+		return nil, err
 	}
 	return config, nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/countersign-otel/countersign/internal/settings"
 )
 
 func loadConfig(t *testing.T, file, name string) (*Config, error) {
@@ -39,10 +41,10 @@ func TestConfigReads(t *testing.T) {
 	keys := NewDefaultConfig().VerifiedActions
 	for name, want := range map[string]*Config{
 		"":     {VerifiedActions: keys},
-		"auth": {VerifiedActions: keys, TenantFromAuth: "organization", Tenants: []string{"acme", "globex"}},
+		"auth": {VerifiedActions: keys, Tenancy: settings.Tenancy{TenantFromAuth: "organization", Tenants: []string{"acme", "globex"}}},
 		"full": {
 			Dialects: []string{"genai", "openinference"},
-			Tenant:   "acme",
+			Tenancy:  settings.Tenancy{Tenant: "acme"},
 			VerifiedActions: VerifiedActionsConfig{
 				VersionKey: "va_version", PayloadKey: "va_payload", MessageKeys: []string{"chat.message"},
 			},
@@ -174,9 +176,10 @@ func optionNames(t *testing.T) string {
 	t.Helper()
 	var names []string
 	for _, of := range []any{Config{}, RuleConfig{}, VerifiedActionsConfig{}} {
-		typ := reflect.TypeOf(of)
-		for i := range typ.NumField() {
-			names = append(names, typ.Field(i).Tag.Get("mapstructure"))
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			if !field.Anonymous { // what it holds follows
+				names = append(names, field.Tag.Get("mapstructure"))
+			}
 		}
 	}
 	return strings.Join(names, " ")

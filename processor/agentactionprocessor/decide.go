@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/countersign-otel/countersign/engine"
 )
@@ -73,18 +72,9 @@ func (d *decision) tellApart(ids []string) string {
 func (d *decision) problem() string {
 	switch {
 	case d.err != nil:
-		return clip(d.rule.label() + ": not recorded: " + d.err.Error())
+		return d.rule.label() + ": not recorded: " + d.err.Error()
 	case d.note != nil:
-		return clip(d.rule.label() + ": recorded without: " + d.note.Error())
+		return d.rule.label() + ": recorded without: " + d.note.Error()
 	}
 	return ""
-}
-
-// clip bounds what is written on telemetry: errors of expressions may repeat what an agent sent.
-func clip(text string) string {
-	const most = 1024
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 	"github.com/countersign-otel/countersign/internal/record"
 )
 
@@ -40,11 +41,11 @@ func factOf(span ptrace.Span) (fact engine.Fact, ok bool, err error) {
 	if !hasKind || !hasSubject {
 		return engine.Fact{}, false, nil
 	}
-	action, err := textOfAttribute(kind)
+	action, err := ottlvalue.Text(kind)
 	if err != nil {
 		return engine.Fact{}, true, fmt.Errorf("%s: %w", factTypeKey, err)
 	}
-	subjectID, err := textOfAttribute(subject)
+	subjectID, err := ottlvalue.Text(subject)
 	if err != nil {
 		return engine.Fact{}, true, fmt.Errorf("%s: %w", factSubjectKey, err)
 	}
@@ -85,7 +86,7 @@ func factAttributes(attributes pcommon.Map, action string) (engine.Object, error
 		{factNameKey, "action"}, {factFromKey, "from"}, {factToKey, "to"},
 	} {
 		if value, ok := attributes.Get(optional.key); ok {
-			text, err := textOfAttribute(value)
+			text, err := ottlvalue.Text(value)
 			if err != nil {
 				return engine.Object{}, fmt.Errorf("%s: %w", optional.key, err)
 			}
@@ -94,7 +95,7 @@ func factAttributes(attributes pcommon.Map, action string) (engine.Object, error
 			}
 		}
 	}
-	return engine.ParseObject(appendJSON(nil, said, 0))
+	return ottlvalue.Object(said)
 }
 
 // factRef names the fact by its span, so that the same span is the same fact.

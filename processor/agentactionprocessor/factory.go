@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
+	"github.com/countersign-otel/countersign/internal/settings"
 	"github.com/countersign-otel/countersign/processor/agentactionprocessor/internal/metadata"
 )
 
@@ -45,7 +46,7 @@ func createLogs(ctx context.Context, set processor.Settings, cfg component.Confi
 // annotator is the processor of both signals. It keeps nothing between batches.
 type annotator struct {
 	*compiled
-	tenancy   tenancy
+	tenancy   *settings.Tenancy
 	metadata  metadataKeys
 	telemetry *metadata.TelemetryBuilder
 	counters  counters
@@ -77,7 +78,7 @@ func newBareAnnotator(config *Config) (*annotator, error) {
 	}
 	return &annotator{
 		compiled: compiled,
-		tenancy:  newTenancy(config),
+		tenancy:  &config.Tenancy,
 		metadata: newMetadataKeys(&config.VerifiedActions),
 	}, nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/ottlfuncs"
+
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 )
 
 // functions are OTTL's standard converters and those that read the tool call.
@@ -59,7 +61,7 @@ func value[K any](name string, read func(*call) any) ottl.Factory[K] {
 			if c == nil {
 				return nil, errOutsideCall
 			}
-			return plain(p.lookup(read(c))), nil
+			return ottlvalue.Computable(p.lookup(read(c))), nil
 		}, nil
 	})
 }

@@ -1,16 +1,16 @@
 package agentactionprocessor
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gobwas/glob"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 	"github.com/countersign-otel/countersign/internal/record/verifiedactions"
 	"github.com/countersign-otel/countersign/processor/agentactionprocessor/dialect"
 )
@@ -164,18 +164,11 @@ func evalText[K any](ctx *callContext, tc K, e *expression[K]) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := textOf(value)
-	if err == nil && strings.Contains(text, ottlNil) {
-		return "", errPartMissing
+	if err := ottlvalue.Complete(value); err != nil {
+		return "", err
 	}
-	return text, err
+	return ottlvalue.Text(value)
 }
-
-// ottlNil is what OTTL's Concat and Format write for a part that is not there.
-// An id made of it would be the same for all calls that lack the part.
-const ottlNil = "<nil>"
-
-var errPartMissing = errors.New("a part of the expression gave no value")
 
 var errNoID = errors.New("action_id: the telemetry has no trace id and no call id; set action_id in the rule")
 
@@ -203,7 +196,7 @@ func (r *rule[K]) moment(ctx *callContext, tc K) (engine.Instant, error) {
 			return 0, fmt.Errorf("requested_at: %w", err)
 		}
 		if value != nil {
-			instant, err := instantOf(value)
+			instant, err := instantOrNanos(value)
 			if err != nil {
 				return 0, fmt.Errorf("requested_at: %w", err)
 			}
@@ -215,6 +208,26 @@ func (r *rule[K]) moment(ctx *callContext, tc K) (engine.Instant, error) {
 		return 0, errNoTime
 	}
 	return engine.InstantOfNanos(uint64(started)), nil
+}
+
+// instantOrNanos also reads Unix nanoseconds, as OTLP writes them.
+func instantOrNanos(value any) (engine.Instant, error) {
+	var nanos int64
+	switch v := value.(type) {
+	case int64:
+		nanos = v
+	case json.Number:
+		var err error
+		if nanos, err = strconv.ParseInt(v.String(), 10, 64); err != nil {
+			return 0, fmt.Errorf("%w: %.40q are no whole nanoseconds", engine.ErrInstant, v.String())
+		}
+	default:
+		return ottlvalue.Instant(value)
+	}
+	if nanos < 0 {
+		return 0, fmt.Errorf("%w: %d nanoseconds are before the year 1970", engine.ErrInstant, nanos)
+	}
+	return engine.InstantOfNanos(uint64(nanos)), nil
 }
 
 // evalParams returns no object where the arguments were hidden (decision D33)
@@ -232,8 +245,8 @@ func (r *rule[K]) evalParams(ctx *callContext, tc K) (engine.Object, error) {
 	for i := range r.params {
 		p := &r.params[i]
 		value, err := p.value.eval(ctx, tc)
-		if text, ok := value.(string); ok && p.value.argument == nil && strings.Contains(text, ottlNil) {
-			err = errPartMissing
+		if err == nil && p.value.argument == nil {
+			err = ottlvalue.Complete(value)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("params.%s: %w", p.name, err))
@@ -266,19 +279,9 @@ func sizeNote(arguments dialect.Captured) error {
 }
 
 func parseParams(value any) (engine.Object, error) {
-	object, err := engine.ParseObject(appendJSON(make([]byte, 0, 256), value, 0))
+	object, err := ottlvalue.Object(value)
 	if err != nil {
 		return engine.Object{}, fmt.Errorf("params: %w", err)
 	}
 	return object, nil
-}
-
-// sortedNames keeps the order of evaluation, and with it that of errors, the same.
-func sortedNames(values map[string]string) []string {
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -83,7 +83,7 @@ func (b *batch) reportMetadata(carrier pcommon.Map, errs []error) {
 	for i, err := range errs {
 		b.call(verifiedDialect, invalid)
 		if i < maxReported {
-			record.PutError(carrier, clip("verified actions: "+err.Error()))
+			record.PutError(carrier, "verified actions: "+err.Error())
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 	"github.com/countersign-otel/countersign/internal/record/delivery"
 )
 
@@ -256,7 +257,7 @@ func (c *compiler) name(key, text string) expression {
 func (c *compiler) attributes(key string, values map[string]string) []namedValue {
 	var all []namedValue
 	first := map[string]string{}
-	for _, name := range sortedNames(values) {
+	for _, name := range ottlvalue.SortedNames(values) {
 		folded, err := engine.Identifier(name)
 		if err != nil {
 			c.report(key, err)

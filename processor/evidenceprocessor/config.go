@@ -11,7 +11,9 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 	"github.com/countersign-otel/countersign/internal/record/delivery"
+	"github.com/countersign-otel/countersign/internal/settings"
 	"github.com/countersign-otel/countersign/processor/evidenceprocessor/internal/metadata"
 )
 
@@ -28,12 +30,8 @@ type Config struct {
 	Connection string `mapstructure:"connection"`
 	// SealKey is that of evidence receivers in other collectors, whose records come here.
 	SealKey configopaque.String `mapstructure:"seal_key"`
-	// Tenant owns the facts; without it, and without TenantFromAuth, the receiver's or the exporter's does.
-	Tenant string `mapstructure:"tenant"`
-	// TenantFromAuth is the attribute of the authenticated client that names the tenant.
-	TenantFromAuth string `mapstructure:"tenant_from_auth"`
-	// Tenants are those that TenantFromAuth may name.
-	Tenants []string `mapstructure:"tenants"`
+	// Tenancy says to whom everything here belongs.
+	settings.Tenancy `mapstructure:",squash"`
 }
 
 // MappingConfig is a ready mapping with what is different here.
@@ -60,7 +58,7 @@ func (m *MappingConfig) UnmarshalText(text []byte) error {
 
 // Unmarshal reads a mapping with settings.
 func (m *MappingConfig) Unmarshal(conf *confmap.Conf) error {
-	for _, key := range sortedNames(conf.ToStringMap()) {
+	for _, key := range ottlvalue.SortedNames(conf.ToStringMap()) {
 		if !slices.Contains(mappingKeys, key) {
 			return fmt.Errorf("has no key %s; known are %s", key, strings.Join(mappingKeys, ", "))
 		}
@@ -145,7 +143,7 @@ func (c *Config) Validate() error {
 
 // compile is Validate with its result.
 func (c *Config) compile() (*compiled, error) {
-	errs := c.checkTenants()
+	errs := c.Tenancy.Check()
 	all := &compiled{connection: c.Connection}
 	if c.Trust != "" {
 		trust, err := engine.ParseTrust(c.Trust)
@@ -171,76 +169,13 @@ func (c *Config) compile() (*compiled, error) {
 	return all, nil
 }
 
-func (c *Config) checkTenants() []error {
-	var errs []error
-	if c.Tenant != "" {
-		if err := engine.CheckOpaque("tenant", c.Tenant); err != nil {
-			errs = append(errs, fmt.Errorf("tenant: %w", err))
-		}
-	}
-	switch {
-	case c.Tenant != "" && c.TenantFromAuth != "":
-		errs = append(errs, errors.New("tenant: it is set and so is tenant_from_auth; remove one of them"))
-	case c.TenantFromAuth != "" && len(c.Tenants) == 0:
-		errs = append(errs, errors.New("tenants: list the tenants that tenant_from_auth may name"))
-	case c.TenantFromAuth == "" && len(c.Tenants) > 0:
-		errs = append(errs, errors.New("tenants: they restrict tenant_from_auth, which is not set"))
-	}
-	for i, tenant := range c.Tenants {
-		if err := engine.CheckOpaque("tenant", tenant); err != nil {
-			errs = append(errs, fmt.Errorf("tenants[%d]: %w", i, err))
-		}
-	}
-	return errs
-}
-
 // FindConfig takes the settings of one evidence processor out of a whole
 // collector configuration, for tools. name is the part after the slash of
 // evidence/name; when it is empty there must be only one.
 func FindConfig(collector *confmap.Conf, name string) (*Config, error) {
-	processors, err := collector.Sub("processors")
-	if err != nil {
-		return nil, fmt.Errorf("processors: %w", err)
-	}
-	key, err := findKey(processors.ToStringMap(), name)
-	if err != nil {
+	config := NewDefaultConfig()
+	if err := settings.FindProcessor(collector, metadata.Type.String(), name, config); err != nil {
 		return nil, err
 	}
-	settings, err := processors.Sub(key)
-	if err != nil {
-		return nil, fmt.Errorf("processors::%s: %w", key, err)
-	}
-	config := NewDefaultConfig()
-	if err := settings.Unmarshal(config); err != nil {
-		return nil, fmt.Errorf("processors::%s: %w", key, err)
-	}
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("processors::%s: %w", key, err)
-	}
 	return config, nil
-}
-
-// findKey is the key of the wanted processor in a configuration's processors.
-func findKey(processors map[string]any, name string) (string, error) {
-	kind := metadata.Type.String()
-	if name != "" {
-		if _, ok := processors[kind+"/"+name]; !ok {
-			return "", fmt.Errorf("processors: there is no %s/%s", kind, name)
-		}
-		return kind + "/" + name, nil
-	}
-	var found []string
-	for key := range processors {
-		if key == kind || strings.HasPrefix(key, kind+"/") {
-			found = append(found, key)
-		}
-	}
-	slices.Sort(found)
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return "", fmt.Errorf("processors: there is no %s", kind)
-	}
-	return "", fmt.Errorf("processors: there are %s; say which", strings.Join(found, " and "))
 }

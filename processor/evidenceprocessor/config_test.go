@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
+	"github.com/countersign-otel/countersign/internal/settings"
 	"github.com/countersign-otel/countersign/processor/evidenceprocessor/internal/metadata"
 )
 
@@ -37,9 +38,9 @@ func TestConfigReadsEverySetting(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]*Config{
 		"":     {},
-		"auth": {TenantFromAuth: "organization", Tenants: []string{"acme", "globex"}},
+		"auth": {Tenancy: settings.Tenancy{TenantFromAuth: "organization", Tenants: []string{"acme", "globex"}}},
 		"all": {
-			Trust: "shared", Connection: "crm-poller", SealKey: "0123456789abcdef0123456789abcdef", Tenant: "acme",
+			Trust: "shared", Connection: "crm-poller", SealKey: "0123456789abcdef0123456789abcdef", Tenancy: settings.Tenancy{Tenant: "acme"},
 			Mappings: []MappingConfig{
 				{Name: "stripe"},
 				{
@@ -186,8 +187,10 @@ func TestReadme(t *testing.T) {
 	}
 	names := append([]string{"Body", "Item", "List", "Count", "Sum", "Minor", "JSON", "DeliveryID", "Source"}, mappingNames...)
 	for _, of := range []any{Config{}, MappingConfig{}, RuleConfig{}} {
-		for i := range reflect.TypeOf(of).NumField() {
-			names = append(names, reflect.TypeOf(of).Field(i).Tag.Get("mapstructure"))
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			if !field.Anonymous { // what it holds follows
+				names = append(names, field.Tag.Get("mapstructure"))
+			}
 		}
 	}
 	for _, name := range names {

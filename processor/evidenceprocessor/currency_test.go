@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 )
 
 func TestMinorUnitsByTheCurrencysExponent(t *testing.T) {
@@ -50,7 +51,7 @@ func TestMinorUnitsByTheCurrencysExponent(t *testing.T) {
 // TestMinorUnitsAreExact: what went in comes out when it is multiplied again, for any amount and currency.
 func TestMinorUnitsAreExact(t *testing.T) {
 	t.Parallel()
-	codes := sortedNames(currencies)
+	codes := ottlvalue.SortedNames(currencies)
 	rapid.Check(t, func(t *rapid.T) {
 		amount := rapid.Int64().Draw(t, "amount")
 		code := rapid.SampledFrom(codes).Draw(t, "currency")
@@ -70,7 +71,7 @@ func TestMinorUnitsAreExact(t *testing.T) {
 			t.Errorf("%d %s: %s", amount, code, value)
 		}
 		// What an expression hands on is the same number still.
-		text, err := textOf(plainNumber(value.String()))
+		text, err := ottlvalue.Text(ottlvalue.ComputableNumber(value.String()))
 		if err != nil {
 			t.Fatal(err)
 		}

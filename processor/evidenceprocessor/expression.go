@@ -1,11 +1,11 @@
 package evidenceprocessor
 
 import (
-	"errors"
 	"regexp"
-	"strings"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
+
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 )
 
 // expression is a compiled OTTL value expression; the zero value was not configured.
@@ -47,12 +47,6 @@ func compileExpression(parser ottl.Parser[logContext], text string) (expression,
 
 func (e *expression) configured() bool { return e.value != nil || e.literal != "" }
 
-var errPartMissing = errors.New("a part of the expression gave no value")
-
-// ottlNil is what OTTL's Concat and Format write for a part that is not there.
-// An id made of it would be the same for all records that lack the part.
-const ottlNil = "<nil>"
-
 // eval returns nil for a value that is not there.
 func (e *expression) eval(ctx *evalContext, tc logContext) (any, error) {
 	switch {
@@ -70,8 +64,8 @@ func (e *expression) eval(ctx *evalContext, tc logContext) (any, error) {
 		return e.body.first(body), nil
 	}
 	value, err := e.value.Eval(ctx, tc)
-	if text, ok := value.(string); ok && strings.Contains(text, ottlNil) {
-		return nil, errPartMissing
+	if err == nil {
+		err = ottlvalue.Complete(value)
 	}
 	return value, err
 }
@@ -82,5 +76,5 @@ func (e *expression) text(ctx *evalContext, tc logContext) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return textOf(value)
+	return ottlvalue.Text(value)
 }

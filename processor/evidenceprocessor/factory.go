@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
+	"github.com/countersign-otel/countersign/internal/settings"
 	"github.com/countersign-otel/countersign/processor/evidenceprocessor/internal/metadata"
 )
 
@@ -29,7 +30,7 @@ func createLogs(ctx context.Context, set processor.Settings, cfg component.Confi
 // judge is the processor. It keeps nothing between batches.
 type judge struct {
 	*compiled
-	tenancy   tenancy
+	tenancy   *settings.Tenancy
 	telemetry *metadata.TelemetryBuilder
 	counters  counters
 }
@@ -58,7 +59,7 @@ func newBareJudge(config *Config) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &judge{compiled: compiled, tenancy: newTenancy(config)}, nil
+	return &judge{compiled: compiled, tenancy: &config.Tenancy}, nil
 }
 
 func (j *judge) shutdown(context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/ottlfuncs"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 )
 
 // logContext is the context of OTTL that rules are compiled for.
@@ -48,7 +49,7 @@ type pathArguments struct {
 
 // reading is a function that reads something of a JSON value by a selector.
 func reading(name string, from func(*entry) (any, error), read func(*selector, any) any) ottl.Factory[logContext] {
-	return selecting(name, from, func(s *selector, value any) (any, error) { return plain(read(s, value)), nil })
+	return selecting(name, from, func(s *selector, value any) (any, error) { return ottlvalue.Computable(read(s, value)), nil })
 }
 
 func selecting(name string, from func(*entry) (any, error), read func(*selector, any) (any, error)) ottl.Factory[logContext] {
@@ -81,7 +82,7 @@ func sumFunction() ottl.Factory[logContext] {
 	return selecting("Sum", (*entry).json, func(s *selector, value any) (any, error) {
 		var sum engine.Decimal
 		for _, item := range s.all(value) {
-			text, err := textOf(item)
+			text, err := ottlvalue.Text(item)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", s.whole, err)
 			}
@@ -91,7 +92,7 @@ func sumFunction() ottl.Factory[logContext] {
 			}
 			sum = sum.Add(number)
 		}
-		return plainNumber(sum.String()), nil
+		return ottlvalue.ComputableNumber(sum.String()), nil
 	})
 }
 
@@ -126,7 +127,7 @@ func minorFunction() ottl.Factory[logContext] {
 			if err != nil {
 				return nil, err
 			}
-			return plainNumber(value.String()), nil
+			return ottlvalue.ComputableNumber(value.String()), nil
 		}, nil
 	})
 }
@@ -136,7 +137,7 @@ func getText(ctx context.Context, tc logContext, getter ottl.Getter[logContext])
 	if err != nil {
 		return "", err
 	}
-	return textOf(value)
+	return ottlvalue.Text(value)
 }
 
 // jsonArguments are the arguments of JSON.
@@ -163,7 +164,7 @@ func jsonFunction() ottl.Factory[logContext] {
 			if err != nil {
 				return nil, err
 			}
-			return plain(value), nil
+			return ottlvalue.Computable(value), nil
 		}, nil
 	})
 }

@@ -33,7 +33,7 @@ type batch struct {
 
 func (j *judge) begin(ctx context.Context) *batch {
 	b := &batch{Context: ctx, tally: newTally()}
-	b.tenant, b.noTenant = j.tenancy.of(ctx)
+	b.tenant, b.noTenant = j.tenancy.Of(ctx)
 	return b
 }
 
@@ -92,7 +92,7 @@ func (j *judge) record(b *batch, tc logContext, e *entry) {
 				return // once a record, not once a rule
 			}
 			outcome = recordUnreadable
-			record.PutError(carrier, clip(e.bodyErr.Error()))
+			record.PutError(carrier, e.bodyErr.Error())
 			return
 		case errors.Is(m.err, errNoTrust):
 			b.facts[factCount{label, factNoTrust}]++
@@ -100,7 +100,7 @@ func (j *judge) record(b *batch, tc logContext, e *entry) {
 			b.facts[factCount{label, factFailed}]++
 		}
 		outcome = recordFailed
-		record.PutError(carrier, clip(j.labels[label]+": no fact: "+m.err.Error()))
+		record.PutError(carrier, j.labels[label]+": no fact: "+m.err.Error())
 	})
 	b.records[outcome]++
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 )
 
 // rule is a compiled RuleConfig.
@@ -73,7 +74,7 @@ func (r *rule) apply(ctx *evalContext, tc logContext, each func(made)) {
 		each(made{err: fmt.Errorf("for_each: %w", err)})
 		return
 	}
-	list := listOf(value)
+	list := ottlvalue.List(value)
 	refs := map[string]int{}
 	for i, item := range list {
 		if i == maxItems {
@@ -123,7 +124,7 @@ var (
 
 func (r *rule) subject(ctx *evalContext, tc logContext) (string, error) {
 	text, err := r.firstSubject.text(ctx, tc)
-	if errors.Is(err, errPartMissing) {
+	if errors.Is(err, ottlvalue.ErrPartMissing) {
 		err = nil
 	}
 	if err == nil && text == "" {
@@ -190,7 +191,7 @@ func (r *rule) moment(ctx *evalContext, tc logContext) (engine.Instant, error) {
 		if err != nil {
 			return 0, err
 		}
-		return instantOf(value)
+		return ottlvalue.Instant(value)
 	}
 	at := ctx.entry.log.Timestamp()
 	if at == 0 {
@@ -220,7 +221,7 @@ func (r *rule) evalAttributes(ctx *evalContext, tc logContext) (engine.Object, e
 			values[a.name] = value
 		}
 	}
-	object, err := engine.ParseObject(appendJSON(make([]byte, 0, 256), values, 0))
+	object, err := ottlvalue.Object(values)
 	if err != nil {
 		return engine.Object{}, fmt.Errorf("attributes: %w", err)
 	}
@@ -233,9 +234,9 @@ func (r *rule) evalWhole(ctx *evalContext, tc logContext) (map[string]any, error
 	if err != nil {
 		return nil, err
 	}
-	object, ok := mapOf(value)
+	object, ok := ottlvalue.Map(value)
 	if !ok {
-		return nil, fmt.Errorf("it is a %s; a map is needed", kindOf(value))
+		return nil, fmt.Errorf("it is a %s; a map is needed", ottlvalue.Kind(value))
 	}
 	values := make(map[string]any, len(object)+len(r.attributes))
 	for name, item := range object {
@@ -252,8 +253,8 @@ func (r *rule) link(ctx *evalContext, tc logContext, subject string) ([]engine.L
 		if err != nil {
 			return nil, fmt.Errorf("links[%d]: %w", i, err)
 		}
-		for _, item := range listOf(value) {
-			text, err := textOf(item)
+		for _, item := range ottlvalue.List(value) {
+			text, err := ottlvalue.Text(item)
 			if err != nil {
 				return nil, fmt.Errorf("links[%d]: %w", i, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/ottlvalue"
 )
 
 // selector names values inside JSON: names and list positions between dots, *
@@ -168,7 +169,7 @@ func (s *step) apply(values []any) []any {
 func (s *step) holds(item any) bool {
 	for i := range s.filters {
 		f := &s.filters[i]
-		text, err := textOf(member(item, f.name))
+		text, err := ottlvalue.Text(member(item, f.name))
 		equal := err == nil && text != "" && engine.StringValue(text).Equal(f.want)
 		if equal == f.differ {
 			return false
