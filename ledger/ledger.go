@@ -171,6 +171,8 @@ type Verification interface {
 	NextDue(ctx context.Context) (at engine.Instant, ok bool, err error)
 	// LeaseDue leases work due at now to owner until the lease's end, oldest
 	// due first, skipping what anybody holds. Work whose lease ended at now or before is taken over.
+	// A View that begins after the Update of the lease sees all evidence whose
+	// transaction had begun by then; later evidence keeps the work due.
 	LeaseDue(ctx context.Context, tenant string, lease Lease, limit int) ([]Due, error)
 	// LeaseActions leases the named actions whether or not they are due
 	// (manual verification), parked ones too, making a due row where there is

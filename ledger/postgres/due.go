@@ -39,7 +39,10 @@ func (t *tx) NextDue(ctx context.Context) (engine.Instant, bool, error) {
 
 // LeaseDue implements ledger.Verification.
 func (t *tx) LeaseDue(ctx context.Context, tenant string, lease ledger.Lease, limit int) ([]ledger.Due, error) {
-	return t.leased(ctx, leaseDue, tenant, lease.Now, lease.Owner, lease.Until, limit)
+	if err := t.lookAgain(ctx, tenant, lease.Now); err != nil {
+		return nil, err
+	}
+	return t.lease(ctx, leaseDue, tenant, lease, limit)
 }
 
 // LeaseActions implements ledger.Verification.
@@ -47,16 +50,24 @@ func (t *tx) LeaseActions(ctx context.Context, tenant string, lease ledger.Lease
 	if err := t.refuseExpired(ctx, tenant, claimIDs); err != nil {
 		return nil, err
 	}
-	return t.leased(ctx, leaseActions, tenant, lease.Now, lease.Owner, lease.Until, claimIDs)
+	return t.lease(ctx, leaseActions, tenant, lease, claimIDs)
 }
 
-// leased orders what was leased, because RETURNING promises no order.
-func (t *tx) leased(ctx context.Context, s statement, args ...any) ([]ledger.Due, error) {
+// lease orders what was leased, because RETURNING promises no order.
+func (t *tx) lease(ctx context.Context, s statement, tenant string, lease ledger.Lease, which any) ([]ledger.Due, error) {
+	var incomplete []string
 	due, err := collect(ctx, t, s, func(row pgx.CollectableRow) (ledger.Due, error) {
 		var d ledger.Due
-		err := row.Scan(dueTargets(&d)...)
+		var lacks bool
+		err := row.Scan(append(dueTargets(&d), &lacks)...)
+		if lacks {
+			incomplete = append(incomplete, d.ClaimID)
+		}
 		return d, err
-	}, args...)
+	}, tenant, lease.Now, lease.Owner, lease.Until, which)
+	if len(due) > 0 {
+		t.leased = append(t.leased, leasing{tenant, lease.Owner, due, incomplete})
+	}
 	slices.SortFunc(due, func(a, b ledger.Due) int {
 		return cmp.Or(cmp.Compare(a.DueAt, b.DueAt), cmp.Compare(a.ClaimID, b.ClaimID))
 	})

@@ -24,7 +24,7 @@ const maxConflictingRefs = 100
 
 // IngestFacts implements ledger.EvidenceSide.
 func (t *tx) IngestFacts(ctx context.Context, tenant string, batch ledger.FactBatch, now engine.Instant) (ledger.Ingested, error) {
-	if _, err := t.execute(ctx, ownTenant, tenant, now); err != nil {
+	if err := t.enter(ctx, tenant, now); err != nil {
 		return ledger.Ingested{}, err
 	}
 	fresh, result, err := t.sift(ctx, tenant, batch.Facts)
@@ -40,6 +40,9 @@ func (t *tx) IngestFacts(ctx context.Context, tenant string, batch ledger.FactBa
 	}
 	linked, err := t.insertLinks(ctx, tenant, batch.Links)
 	if err != nil {
+		return ledger.Ingested{}, err
+	}
+	if err := t.noteLinks(ctx, tenant, linked); err != nil {
 		return ledger.Ingested{}, err
 	}
 	moved, err := t.deliver(ctx, tenant, batch)

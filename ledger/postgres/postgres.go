@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,8 @@ type Store struct {
 	listener *listener
 	compiled *lru.Cache[string, *sqleval.Statement]
 	retries  int
+	// patience bounds the wait for evidence that is under way.
+	patience time.Duration
 }
 
 var _ ledger.Ledger = (*Store)(nil)
@@ -50,7 +53,11 @@ func Open(ctx context.Context, url string, options ...Option) (ledger.Ledger, er
 		return nil, fmt.Errorf("store URL: %w", err) // the text has the password removed
 	}
 	settings := config.ConnConfig.RuntimeParams
-	for name, value := range map[string]string{"application_name": "countersign", "jit": "off", "lock_timeout": "10s"} {
+	for name, value := range map[string]string{
+		"application_name": "countersign", "jit": "off", "lock_timeout": "10s",
+		// A program that froze in the middle of a transaction holds up verifiers no longer than this.
+		"idle_in_transaction_session_timeout": "60s",
+	} {
 		if _, set := settings[name]; !set {
 			settings[name] = value
 		}
@@ -75,6 +82,7 @@ func Open(ctx context.Context, url string, options ...Option) (ledger.Ledger, er
 		listener: newListener(config.ConnConfig),
 		compiled: compiled,
 		retries:  maxRetries,
+		patience: evidencePatience,
 	}, nil
 }
 

@@ -94,7 +94,7 @@ func (t *tx) watermarksOf(ctx context.Context, tenant, connection string, source
 
 // SetConnection implements ledger.EvidenceSide.
 func (t *tx) SetConnection(ctx context.Context, tenant string, setting ledger.ConnectionSetting, now engine.Instant) error {
-	if _, err := t.execute(ctx, ownTenant, tenant, now); err != nil {
+	if err := t.enter(ctx, tenant, now); err != nil {
 		return err
 	}
 	before, err := t.watermarksOf(ctx, tenant, setting.Name, []string{setting.Source})

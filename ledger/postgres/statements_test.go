@@ -47,6 +47,8 @@ var acrossTenants = map[string]string{
 	"DistributeTable": "moves a table",
 	"ReferenceTable":  "moves a table",
 
+	"AnnounceEvidence":  "touches no table",
+	"EvidenceUnderWay":  "looks at locks",
 	"LockCompensations": "touches no table",
 	"TakeRetentionRole": "touches no table",
 	"NewestApplied":     "the schema's version",

@@ -15,7 +15,7 @@ func (t *tx) RecordTraceContexts(ctx context.Context, tenant string, contexts []
 	if len(contexts) == 0 {
 		return nil
 	}
-	if _, err := t.execute(ctx, ownTenant, tenant, now); err != nil {
+	if err := t.enter(ctx, tenant, now); err != nil {
 		return err
 	}
 	n := len(contexts)

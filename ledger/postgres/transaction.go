@@ -29,25 +29,32 @@ var errRehearsed = errors.New("rehearsed")
 
 // View implements ledger.Ledger.
 func (s *Store) View(ctx context.Context, f func(ledger.Tx) error) error {
-	return s.run(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f)
+	_, err := s.run(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f)
+	return err
 }
 
 // Update implements ledger.Ledger.
 func (s *Store) Update(ctx context.Context, f func(ledger.Tx) error) error {
-	return s.again(ctx, func() error {
-		return s.run(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
-	})
+	var done *tx
+	if err := s.again(ctx, func() (err error) {
+		done, err = s.run(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
+		return err
+	}); err != nil {
+		return err
+	}
+	return s.awaitEvidence(ctx, done.leased)
 }
 
 // Rehearse implements ledger.Ledger.
 func (s *Store) Rehearse(ctx context.Context, f func(ledger.Tx) error) error {
 	err := s.again(ctx, func() error {
-		return s.run(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(t ledger.Tx) error {
+		_, err := s.run(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(t ledger.Tx) error {
 			if err := f(t); err != nil {
 				return err
 			}
 			return errRehearsed
 		})
+		return err
 	})
 	if errors.Is(err, errRehearsed) {
 		return nil
@@ -85,10 +92,10 @@ func rest(ctx context.Context, pause time.Duration) error {
 }
 
 // run is one attempt: begin, f, commit.
-func (s *Store) run(ctx context.Context, options pgx.TxOptions, f func(ledger.Tx) error) error {
+func (s *Store) run(ctx context.Context, options pgx.TxOptions, f func(ledger.Tx) error) (*tx, error) {
 	begun, err := s.begin(ctx, options)
 	if err != nil {
-		return fail("begin", err)
+		return nil, fail("begin", err)
 	}
 	t := &tx{db: begun, store: s, readOnly: options.AccessMode == pgx.ReadOnly}
 	committed := false
@@ -101,15 +108,15 @@ func (s *Store) run(ctx context.Context, options pgx.TxOptions, f func(ledger.Tx
 		}
 	}()
 	if err := f(t); err != nil {
-		return err
+		return nil, err
 	}
 	if t.wake {
 		if _, err := begun.Exec(ctx, notify.Text); err != nil {
-			return fail(notify.Name, err)
+			return nil, fail(notify.Name, err)
 		}
 	}
 	committed = true
-	return fail("commit", begun.Commit(ctx))
+	return t, fail("commit", begun.Commit(ctx))
 }
 
 // begin takes a connection from the pool. One that broke while it lay idle,
@@ -134,6 +141,8 @@ type tx struct {
 	readOnly bool
 	// wake: work or events appeared; sleepers are told with the commit.
 	wake bool
+	// leased is what must not be judged before the evidence that is under way.
+	leased []leasing
 }
 
 var _ ledger.Tx = (*tx)(nil)

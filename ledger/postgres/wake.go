@@ -107,11 +107,16 @@ func (t *tx) wakeReversed(ctx context.Context, tenant string, e evidence, now en
 		refs, subjects, sources, types = append(refs, f.RawRef), append(subjects, f.SubjectID), append(sources, f.Source), append(types, f.Type)
 		times = append(times, int64(f.OccurredAt))
 	}
-	var from, to []string
-	for _, link := range e.links {
+	from, to := ends(e.links)
+	return collect(ctx, t, wakeReversed, pgx.RowTo[string], tenant, now, refs, subjects, sources, types, times, from, to)
+}
+
+// ends of links, side by side.
+func ends(links []engine.Link) (from, to []string) {
+	for _, link := range links {
 		from, to = append(from, link.SubjectID), append(to, link.LinkedSubjectID)
 	}
-	return collect(ctx, t, wakeReversed, pgx.RowTo[string], tenant, now, refs, subjects, sources, types, times, from, to)
+	return from, to
 }
 
 // reversing are the facts of a type that undoes an action under some contract.

@@ -148,6 +148,9 @@ func pause(ctx context.Context, signal <-chan struct{}, d time.Duration) {
 // maxTenants bounds how many tenants one round serves; the next round serves the rest.
 const maxTenants = 1000
 
+// maxFailures ends a round.
+const maxFailures = 2
+
 // round leases and settles one batch of every tenant that has due work.
 func (v *Verifier) round(ctx context.Context) (worked bool, err error) {
 	var tenants []string
@@ -158,14 +161,20 @@ func (v *Verifier) round(ctx context.Context) (worked bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	var failures []error
 	for _, tenant := range tenants {
 		n, err := v.settleTenant(ctx, tenant)
 		worked = worked || n > 0
-		if err != nil {
-			return worked, err
+		if err == nil {
+			continue
+		}
+		// One tenant whose evidence does not end is no reason to let the others
+		// wait; two are a store that is away.
+		if failures = append(failures, err); len(failures) == maxFailures || ctx.Err() != nil {
+			break
 		}
 	}
-	return worked, nil
+	return worked, errors.Join(failures...)
 }
 
 func (v *Verifier) settleTenant(ctx context.Context, tenant string) (leased int, err error) {

@@ -111,13 +111,17 @@ FROM locked k
 WHERE d.tenant_id = $1 AND d.claim_id = k.claim_id
 RETURNING d.claim_id;
 
--- Across tenants, the one that waits longest first.
+-- Across tenants, the one that waits longest first. Links to look at again are
+-- work too, and come before any other.
 -- name: DueTenants
 SELECT t.tenant_id
 FROM tenants t CROSS JOIN LATERAL (
-  SELECT d.due_at FROM due d
-  WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.due_at <= $1 AND (d.lease_until IS NULL OR d.lease_until <= $1)
-  ORDER BY d.due_at LIMIT 1
+  (SELECT d.due_at FROM due d
+    WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.due_at <= $1 AND (d.lease_until IS NULL OR d.lease_until <= $1)
+    ORDER BY d.due_at LIMIT 1)
+  UNION ALL
+  SELECT 0 WHERE EXISTS (SELECT FROM new_links n WHERE n.tenant_id = t.tenant_id)
+  ORDER BY 1 LIMIT 1
 ) oldest
 ORDER BY oldest.due_at, t.tenant_id
 LIMIT $2;
@@ -146,7 +150,9 @@ WITH leased AS (
     FOR UPDATE SKIP LOCKED))
   RETURNING d.claim_id, d.due_at, d.generation, d.triggered_by, d.attempts, d.made
 )
-SELECT l.claim_id, c.contract_id, c.contract_version, l.due_at, l.generation, l.triggered_by, l.attempts, l.made
+SELECT l.claim_id, c.contract_id, c.contract_version, l.due_at, l.generation, l.triggered_by, l.attempts, l.made,
+  c.trace_id IS NOT NULL AND c.started_nanos IS NOT NULL AND c.latest_status IS DISTINCT FROM 'settled'
+    AND (c.agent_id IS NULL OR c.agent_completed OR c.session_id IS NULL OR c.session_completed)
 FROM leased l JOIN claims c ON c.tenant_id = $1 AND c.claim_id = l.claim_id;
 
 -- name: LeaseActions
@@ -161,7 +167,9 @@ WITH leased AS (
   WHERE d.lease_until IS NULL OR d.lease_until <= $2
   RETURNING d.claim_id, d.due_at, d.generation, d.attempts, d.made
 )
-SELECT l.claim_id, c.contract_id, c.contract_version, l.due_at, l.generation, 'manual', l.attempts, l.made
+SELECT l.claim_id, c.contract_id, c.contract_version, l.due_at, l.generation, 'manual', l.attempts, l.made,
+  c.trace_id IS NOT NULL AND c.started_nanos IS NOT NULL AND c.latest_status IS DISTINCT FROM 'settled'
+    AND (c.agent_id IS NULL OR c.agent_completed OR c.session_id IS NULL OR c.session_completed)
 FROM leased l JOIN claims c ON c.tenant_id = $1 AND c.claim_id = l.claim_id;
 
 -- A row that LeaseActions made goes, unless it was woken meanwhile.
