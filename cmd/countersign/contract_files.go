@@ -61,15 +61,20 @@ func contractFilesIn(path string) ([]contract.File, error) {
 // yamlFiles walks a folder in the order of names.
 func yamlFiles(dir string, wanted func(name string) bool) ([]string, error) {
 	var names []string
-	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return unreadable(err)
+	// DirFS: the folder may be a link, as where Kubernetes mounts one.
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		var unread *fs.PathError
+		if errors.As(err, &unread) {
+			err = unreadable(&fs.PathError{Op: unread.Op, Path: filepath.Join(dir, unread.Path), Err: unread.Err})
 		}
-		if entry.IsDir() && name != dir && strings.HasPrefix(entry.Name(), ".") {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), ".") {
 			return fs.SkipDir
 		}
 		if !entry.IsDir() && wanted(entry.Name()) {
-			names = append(names, name)
+			names = append(names, filepath.Join(dir, name))
 		}
 		return nil
 	})

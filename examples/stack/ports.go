@@ -5,9 +5,9 @@ import (
 	"net"
 )
 
-// freePorts finds n ports of localhost that nobody listens on. Another program
+// FreePorts finds n ports of localhost that nobody listens on. Another program
 // may take one before ours does; Start then tries again with others.
-func freePorts(n int) ([]string, error) {
+func FreePorts(n int) ([]string, error) {
 	addresses := make([]string, 0, n)
 	listeners := make([]net.Listener, 0, n)
 	var err error

@@ -162,7 +162,7 @@ func (s *Stack) start(ctx context.Context) error {
 func (s *Stack) choosePorts() error {
 	a := &s.Addresses
 	wanted := []*string{&a.OTLPGRPC, &a.OTLPHTTP, &a.Verdicts, &a.Health, &a.API}
-	found, err := freePorts(len(wanted))
+	found, err := FreePorts(len(wanted))
 	if err != nil {
 		return fmt.Errorf("no free ports on localhost: %w", err)
 	}

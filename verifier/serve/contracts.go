@@ -65,15 +65,16 @@ func contractNames(path string) ([]string, error) {
 		return []string{path}, nil
 	}
 	var names []string
-	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	// DirFS: the folder may be a link. Hidden folders hold the same files again where Kubernetes mounts them.
+	err = fs.WalkDir(os.DirFS(path), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
+		case entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		case !entry.IsDir() && isContract(entry.Name()):
+			names = append(names, filepath.Join(path, name))
 		}
-		base, extension := filepath.Base(name), filepath.Ext(name)
-		if extension != ".yaml" && extension != ".yml" || strings.HasSuffix(strings.TrimSuffix(base, extension), "_test") {
-			return nil
-		}
-		names = append(names, name)
 		return nil
 	})
 	slices.Sort(names)
@@ -91,4 +92,9 @@ func readContract(name string) ([]byte, error) {
 	}
 	document, err := readAtMost(file, contract.MaxDocument+1)
 	return document, errors.Join(err, file.Close())
+}
+
+func isContract(name string) bool {
+	extension := filepath.Ext(name)
+	return (extension == ".yaml" || extension == ".yml") && !strings.HasPrefix(name, ".") && !strings.HasSuffix(strings.TrimSuffix(name, extension), "_test")
 }
