@@ -50,6 +50,9 @@ type Config struct {
 	PublicURL string `mapstructure:"public_url"`
 	// Resource attributes beside service.name and service.version.
 	Resource map[string]string `mapstructure:"resource"`
+	// Phoenix and Langfuse take settled verdicts as annotations of the action's span; off without an endpoint.
+	Phoenix  PhoenixConfig  `mapstructure:"phoenix"`
+	Langfuse LangfuseConfig `mapstructure:"langfuse"`
 	// BatchSize is how many events go in one request, 1 to 10000.
 	BatchSize int `mapstructure:"batch_size"`
 	// MaxBackOff is the longest pause between two attempts.
@@ -103,6 +106,12 @@ func (c Config) Validate() error {
 	}
 	if err := c.TLS.Validate(); err != nil {
 		fail("emit.tls: %w", err)
+	}
+	if err := c.Phoenix.validate(); err != nil {
+		fail("%w", err)
+	}
+	if err := c.Langfuse.validate(); err != nil {
+		fail("%w", err)
 	}
 	return errors.Join(all...)
 }

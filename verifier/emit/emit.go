@@ -1,5 +1,6 @@
 // Package emit sends verdicts back as telemetry: it drains the store's outbox
-// through OTLP, at least once, with ids that make a repeat harmless.
+// through OTLP, and into tracing back ends that take annotations of spans, at
+// least once, with ids that make a repeat harmless.
 package emit
 
 import (
@@ -36,7 +37,9 @@ type Options struct {
 type Emitter struct {
 	Options
 	config Config
-	client client // nil when nothing is sent
+	// routes is empty when nothing is told anywhere.
+	routes []*route
+	taken  taken
 	events *prometheus.CounterVec
 }
 
@@ -60,19 +63,44 @@ func New(ctx context.Context, c Config, o Options) (*Emitter, error) {
 	if o.PollInterval <= 0 {
 		o.PollInterval = time.Second
 	}
-	e := &Emitter{Options: o, config: c}
+	e := &Emitter{Options: o, config: c, taken: newTaken()}
 	e.events = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_emitted_events_total", Help: "Events of the outbox by kind and what became of them: sent, failed (they are sent again), discarded.",
 	}, []string{"kind", "result"})
 	if o.Registry != nil {
 		o.Registry.MustRegister(e.events)
 	}
-	if c.Endpoint == "" {
-		return e, nil
+	if err := e.connect(ctx); err != nil {
+		return nil, errors.Join(err, e.close())
 	}
-	var err error
-	e.client, err = newClient(ctx, c, o.Version)
-	return e, err
+	return e, nil
+}
+
+// connect prepares the destinations that the settings name.
+func (e *Emitter) connect(ctx context.Context) error {
+	c := e.config
+	if c.Endpoint != "" {
+		client, err := newClient(ctx, c, e.Version)
+		if err != nil {
+			return err
+		}
+		e.routes = append(e.routes, &route{destination: &otlp{client, writer{c, e.Version}, c, e.Logger}})
+	}
+	if c.Phoenix.Endpoint != "" {
+		phoenix, err := newPhoenix(ctx, c, e.Version, e.Now, e.Logger)
+		if err != nil {
+			return err
+		}
+		e.routes = append(e.routes, &route{destination: newAnnotator(phoenix, e.Ledger, c)})
+	}
+	if c.Langfuse.Endpoint != "" {
+		langfuse, err := newLangfuse(ctx, c, e.Version)
+		if err != nil {
+			return err
+		}
+		e.routes = append(e.routes, &route{destination: newAnnotator(langfuse, e.Ledger, c)})
+	}
+	return nil
 }
 
 // Run drains the outbox until ctx ends, then sends what is left for a few
@@ -87,7 +115,7 @@ func (e *Emitter) Run(ctx context.Context) error {
 		n, err := e.round(ctx)
 		if err != nil {
 			failures++
-			e.Logger.Warn("sending verdicts failed; trying again", "endpoint", e.config.Endpoint, "failures", failures, "error", err)
+			e.Logger.Warn("sending verdicts failed; trying again", "failures", failures, "error", err)
 			pause(ctx, nil, e.backOff(failures))
 			continue
 		}
@@ -119,14 +147,28 @@ func (e *Emitter) drain(ctx context.Context, failures int) error {
 }
 
 func (e *Emitter) close() error {
-	if e.client == nil {
-		return nil
+	var all error
+	for _, r := range e.routes {
+		all = errors.Join(all, r.close())
 	}
-	return e.client.close()
+	return all
 }
 
 func (e *Emitter) backOff(failures int) time.Duration {
 	return min(firstBackOff<<min(failures-1, 20), e.config.MaxBackOff)
+}
+
+// longestWait bounds the pause between attempts for events that only one of
+// several destinations has not taken: many of them must not keep the outbox
+// busy while that destination is away for long.
+const longestWait = 10 * time.Minute
+
+func (e *Emitter) retryAt(event ledger.OutboxEvent) engine.Instant {
+	wait := e.backOff(event.Attempts + 1)
+	if e.taken.waits(event) {
+		wait = min(firstBackOff<<min(event.Attempts, 20), longestWait)
+	}
+	return e.Now().Add(engine.Duration(wait / time.Second))
 }
 
 // pause waits for a signal or the end of d. A closed channel is no signal.
@@ -160,18 +202,24 @@ func (e *Emitter) round(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	failures := e.deliver(ctx, leased)
-	return len(leased), errors.Join(common(failures), e.complete(ctx, leased, failures))
+	failures, stuck := e.tell(ctx, leased)
+	return len(leased), errors.Join(stuck, e.complete(ctx, leased, failures))
 }
 
-// common is the error of a batch of which nothing was delivered.
-func common(failures []error) error {
-	for _, err := range failures {
-		if err == nil {
-			return nil
-		}
+// tell tells a batch everywhere and says for each event what went wrong.
+func (e *Emitter) tell(ctx context.Context, leased []ledger.OutboxEvent) (failures []error, stuck error) {
+	failures = make([]error, len(leased))
+	if len(e.routes) == 0 {
+		return failures, nil
 	}
-	return failures[0]
+	items, err := e.items(ctx, leased)
+	if err == nil {
+		return e.deliver(ctx, items)
+	}
+	for i := range failures {
+		failures[i] = err
+	}
+	return failures, err
 }
 
 // complete removes what was delivered and keeps the rest for later.
@@ -183,9 +231,8 @@ func (e *Emitter) complete(ctx context.Context, leased []ledger.OutboxEvent, fai
 		switch {
 		case failures[i] != nil:
 			result = "failed"
-			at := e.Now().Add(engine.Duration(e.backOff(event.Attempts+1) / time.Second))
-			retry = append(retry, ledger.OutboxRetry{Tenant: event.Tenant, ID: event.ID, RetryAt: at, Error: failures[i].Error()})
-		case e.client == nil:
+			retry = append(retry, ledger.OutboxRetry{Tenant: event.Tenant, ID: event.ID, RetryAt: e.retryAt(event), Error: failures[i].Error()})
+		case len(e.routes) == 0:
 			result = "discarded"
 			fallthrough
 		default:
@@ -193,68 +240,13 @@ func (e *Emitter) complete(ctx context.Context, leased []ledger.OutboxEvent, fai
 		}
 		e.events.WithLabelValues(event.Kind, result).Inc()
 	}
-	return e.Ledger.Update(ctx, func(tx ledger.Tx) error {
+	err := e.Ledger.Update(ctx, func(tx ledger.Tx) error {
 		return tx.CompleteOutbox(ctx, e.Owner, delivered, retry)
 	})
-}
-
-// deliver sends a batch and says for each event what went wrong. When the
-// other side refuses the batch, the events go one by one, so that one of them
-// does not hold the others. Nothing is ever given up.
-func (e *Emitter) deliver(ctx context.Context, leased []ledger.OutboxEvent) []error {
-	failures := make([]error, len(leased))
-	if e.client == nil {
-		return failures
-	}
-	items, err := e.items(ctx, leased)
 	if err == nil {
-		err = e.send(ctx, items)
-	}
-	for i := range failures {
-		failures[i] = err
-		if len(items) > 1 && errors.Is(err, errRefused) {
-			failures[i] = e.alone(ctx, items[i:i+1])
-		}
-	}
-	return failures
-}
-
-func (e *Emitter) alone(ctx context.Context, one []item) error {
-	err := e.send(ctx, one)
-	if errors.Is(err, errRefused) {
-		e.Logger.Error("a verdict is refused as telemetry and kept for later", "endpoint", e.config.Endpoint,
-			"tenant", one[0].Tenant, "action_id", one[0].Action.Action.ActionID, "kind", one[0].Kind, "error", err)
+		e.taken.forget(delivered)
 	}
 	return err
-}
-
-// send sends spans first, then events: what fails is repeated as a whole, and
-// spans are told apart by their ids.
-func (e *Emitter) send(ctx context.Context, items []item) error {
-	logs, traces := writer{e.config, e.Version}.write(items)
-	ctx, cancel := context.WithTimeout(ctx, e.config.Timeout)
-	defer cancel()
-	if traces.SpanCount() > 0 {
-		dropped, err := e.client.traces(ctx, traces)
-		if err != nil {
-			return err
-		}
-		e.warn("spans", dropped)
-	}
-	if logs.LogRecordCount() == 0 {
-		return nil
-	}
-	dropped, err := e.client.logs(ctx, logs)
-	if err == nil {
-		e.warn("events", dropped)
-	}
-	return err
-}
-
-func (e *Emitter) warn(what string, dropped partial) {
-	if dropped.rejected > 0 {
-		e.Logger.Warn("the endpoint took a batch and dropped part of it", "endpoint", e.config.Endpoint, "what", what, "dropped", dropped.rejected, "message", dropped.message)
-	}
 }
 
 // items looks up what the events of a batch are told with: once per tenant.

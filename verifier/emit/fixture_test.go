@@ -37,6 +37,8 @@ type fixture struct {
 	contracts *ledger.ContractCache
 	verifier  *settle.Verifier
 	clock     atomic.Int64
+	// spanID of the actions; empty takes actionSpan, - none.
+	spanID string
 }
 
 const (
@@ -115,6 +117,13 @@ func (f *fixture) verify(t *testing.T, id string, n int, compensates string) led
 	action := engine.Action{
 		ActionID: id, ContractID: "refund_workflow", AgentID: "support-agent", SubjectID: "order_" + id, RequestedAt: instant(t, "2026-09-28T10:42:00Z"),
 		Params: object(t, `{"amount": 180.0}`), TraceID: actionTrace, SpanID: actionSpan, Tool: "refund_order", Compensates: compensates,
+	}
+	switch f.spanID {
+	case "":
+	case "-":
+		action.SpanID = ""
+	default:
+		action.SpanID = f.spanID
 	}
 	batch := ledger.FactBatch{Trust: engine.Shared}
 	add := func(source, kind, at, attributes string) {

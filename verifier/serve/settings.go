@@ -52,6 +52,12 @@ func Settings() []Setting {
 		{"emit.compression", "gzip or none", text(func(c *Config) *string { return &c.Emit.Compression })},
 		{"emit.span_mode", "linked, child or off", text(func(c *Config) *string { return &c.Emit.SpanMode })},
 		{"emit.public_url", "where this API is reached from outside, for links in telemetry", text(func(c *Config) *string { return &c.Emit.PublicURL })},
+		{"emit.phoenix.endpoint", "Arize Phoenix that takes settled verdicts as span annotations; empty for none", text(func(c *Config) *string { return &c.Emit.Phoenix.Endpoint })},
+		{"emit.phoenix.api_key", "its API key; better a variable than a flag", secret(func(c *Config) *configopaque.String { return &c.Emit.Phoenix.APIKey })},
+		{"emit.langfuse.endpoint", "Langfuse that takes settled verdicts as scores; empty for none", text(func(c *Config) *string { return &c.Emit.Langfuse.Endpoint })},
+		{"emit.langfuse.public_key", "public key of its project", text(func(c *Config) *string { return &c.Emit.Langfuse.PublicKey })},
+		{"emit.langfuse.secret_key", "secret key of its project; better a variable than a flag", secret(func(c *Config) *configopaque.String { return &c.Emit.Langfuse.SecretKey })},
+		{"emit.langfuse.environment", "environment of the scores; empty takes Langfuse's default", text(func(c *Config) *string { return &c.Emit.Langfuse.Environment })},
 		{"page.trace_url", "where the page's links to traces lead, like https://grafana.example/trace/{trace_id}?span={span_id}", text(func(c *Config) *string { return &c.Page.TraceURL })},
 		{"request_timeout", "longest time of a request apart from its waiting", length(func(c *Config) *time.Duration { return &c.RequestTimeout })},
 		{"shutdown_timeout", "how long requests may take to end at shutdown", length(func(c *Config) *time.Duration { return &c.ShutdownTimeout })},
@@ -61,6 +67,13 @@ func Settings() []Setting {
 func text(field func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) error {
 		*field(c) = v
+		return nil
+	}
+}
+
+func secret(field func(*Config) *configopaque.String) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*field(c) = configopaque.String(v)
 		return nil
 	}
 }

@@ -1,0 +1,145 @@
+package emit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+// destination is somewhere that verdicts are told.
+type destination interface {
+	// String names it in logs.
+	String() string
+	// wants says whether it takes an event; it is done with others at once.
+	wants(i *item) bool
+	// deliver sends items and says for each what went wrong.
+	deliver(ctx context.Context, items []item) []error
+	close() error
+}
+
+// route is a destination and how it fares. What one destination does not take
+// holds no other: one that failed is left alone for a while.
+type route struct {
+	destination
+	// failures in a row, and the last one.
+	failures int
+	err      error
+	// restUntil is when to try again.
+	restUntil engine.Instant
+}
+
+// eventKey names an event of the outbox.
+type eventKey struct {
+	tenant string
+	id     int64
+}
+
+// taken remembers which destinations took an event that another one still
+// waits for, so that it is told once by this process. Another process, or this
+// one after a restart, may tell it again; ids make that harmless.
+type taken struct {
+	known *lru.Cache[eventKey, map[string]bool]
+}
+
+// takenKept bounds what is remembered.
+const takenKept = 100_000
+
+func newTaken() taken {
+	known, err := lru.New[eventKey, map[string]bool](takenKept)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	return taken{known}
+}
+
+func (t taken) by(destination fmt.Stringer, event ledger.OutboxEvent) bool {
+	names, _ := t.known.Get(eventKey{event.Tenant, event.ID})
+	return names[destination.String()]
+}
+
+func (t taken) add(destination fmt.Stringer, event ledger.OutboxEvent) {
+	key := eventKey{event.Tenant, event.ID}
+	names, ok := t.known.Get(key)
+	if !ok {
+		names = map[string]bool{}
+		t.known.Add(key, names)
+	}
+	names[destination.String()] = true
+}
+
+func (t taken) forget(events []ledger.OutboxEvent) {
+	for _, event := range events {
+		t.known.Remove(eventKey{event.Tenant, event.ID})
+	}
+}
+
+// waits says whether some destination took an event that another one did not.
+func (t taken) waits(event ledger.OutboxEvent) bool {
+	return t.known.Contains(eventKey{event.Tenant, event.ID})
+}
+
+// deliver tells a batch to every destination that wants it, and says for each
+// event what went wrong. stuck is an error when no destination works now.
+func (e *Emitter) deliver(ctx context.Context, items []item) (failures []error, stuck error) {
+	failures = make([]error, len(items))
+	for _, r := range e.routes {
+		var due []int
+		for i := range items {
+			if r.wants(&items[i]) && !e.taken.by(r, items[i].OutboxEvent) {
+				due = append(due, i)
+			}
+		}
+		if len(due) == 0 {
+			continue
+		}
+		e.deliverTo(ctx, r, items, due, failures)
+	}
+	for _, r := range e.routes {
+		if r.failures == 0 {
+			return failures, nil
+		}
+		stuck = r.err
+	}
+	return failures, stuck
+}
+
+// deliverTo tells the items at some indices to one destination. When none was
+// taken, the destination rests.
+func (e *Emitter) deliverTo(ctx context.Context, r *route, items []item, due []int, failures []error) {
+	if r.restUntil > e.Now() {
+		for _, i := range due {
+			failures[i] = r.err
+		}
+		return
+	}
+	batch := make([]item, len(due))
+	for n, i := range due {
+		batch[n] = items[i]
+	}
+	var last error
+	works := false
+	for n, err := range r.deliver(ctx, batch) {
+		if err == nil {
+			e.taken.add(r, batch[n].OutboxEvent)
+		} else {
+			last = fmt.Errorf("%s: %w", r, err)
+			failures[due[n]] = last
+		}
+		works = works || err == nil || errors.Is(err, errOvertaken)
+	}
+	if works {
+		r.failures, r.restUntil, r.err = 0, 0, nil
+		return
+	}
+	r.failures++
+	r.err = last
+	if len(e.routes) > 1 { // alone, it is the emitter that pauses
+		r.restUntil = e.Now().Add(max(1, engine.Duration(e.backOff(r.failures).Seconds())))
+		e.Logger.Warn("telling verdicts failed; trying again", "to", r.String(), "failures", r.failures, "error", last)
+	}
+}
