@@ -28,7 +28,7 @@ import (
 // due. Nobody waits for the lock itself, so nothing can deadlock, and writers never wait.
 //
 // Links and undoing facts also have to meet where the action settled long ago and
-// nobody leases it. A batch with new links leaves a note; before a verifier
+// nobody leases it. A batch with new links leaves a note (new_links); before a verifier
 // leases, it waits in the same way and looks at those links again.
 var (
 	announceEvidence = named("AnnounceEvidence")
