@@ -24,6 +24,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrUnavailable: the store cannot be reached or is busy; trying again later may work.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrData: the database refuses this data; neither time nor trying again helps, and other data is taken.
+	ErrData = errors.New("the database refuses this data")
 	// ErrReadOnly: the store cannot be written (read-only file, folder or role); trying again does not help.
 	ErrReadOnly = errors.New("store is read-only")
 	// ErrNewerSchema: the database was migrated by a newer program.
@@ -147,6 +149,9 @@ type EvidenceSide interface {
 	// SetConnection sets health, trust, override, clock skew and a forward
 	// watermark of one connection; fields that are nil stay as they are.
 	SetConnection(ctx context.Context, tenant string, setting ConnectionSetting, now engine.Instant) error
+	// RejectFacts keeps evidence that could not be written, received at now,
+	// bounded. The same again only counts and moves LastAt.
+	RejectFacts(ctx context.Context, tenant string, rejected []RejectedFact, now engine.Instant) error
 }
 
 // Contracts are shared by all tenants.
@@ -230,6 +235,10 @@ type Reading interface {
 	ParkedActions(ctx context.Context, tenant string, limit int) ([]Parked, error)
 	// Orphans lists facts of the given types for subjects that no recorded action explains, links honoured, newest first.
 	Orphans(ctx context.Context, tenant string, filter OrphanFilter) ([]engine.Fact, error)
+	// RejectedFacts lists evidence that could not be written, by LastAt, the newest first.
+	RejectedFacts(ctx context.Context, tenant string, filter RejectedFilter) ([]RejectedFact, error)
+	// CountRejected counts it by source, in the order of their names, as far as it came at since or later.
+	CountRejected(ctx context.Context, tenant string, since engine.Instant) ([]RejectedCount, error)
 	// Tenants lists tenants that own anything, across tenants.
 	Tenants(ctx context.Context) ([]string, error)
 }
@@ -297,6 +306,8 @@ type Retention interface {
 	// replaces the reports that no action needs by DroppedReport. Runs and
 	// verdicts stay.
 	ExpireReports(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
+	// ExpireRejected removes rejected facts that came before the horizon for the last time.
+	ExpireRejected(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
 }
 
 // Keys are the API keys (hashed at rest).

@@ -49,6 +49,8 @@ type Expiry struct {
 	// Facts and Reports count what was removed; Kept counts facts and reports
 	// that are older than the horizon and still needed.
 	Facts, Reports, KeptFacts, KeptReports int
+	// Rejected counts rejected facts that were removed; nothing needs them.
+	Rejected int
 }
 
 // Expire removes the facts and the reports of one tenant that are older than
@@ -67,7 +69,8 @@ type Expiry struct {
 // A report stays until its run and its action are older than the horizon,
 // the action is settled and not due, and no event about the run waits for delivery.
 //
-// Runs, verdicts, their documents and the chain always stay.
+// Runs, verdicts, their documents and the chain always stay. Rejected facts go
+// when they did not come again since the horizon.
 func Expire(ctx context.Context, store Ledger, tenant string, horizon, now engine.Instant, rehearse bool, progress func(Expiry)) (Expiry, error) {
 	if horizon > now.Sub(LeastRetention) {
 		return Expiry{}, fmt.Errorf("%w: less than 30 days would be kept; reversals and late facts need what is younger", engine.ErrDuration)
@@ -83,6 +86,11 @@ func Expire(ctx context.Context, store Ledger, tenant string, horizon, now engin
 		return e.done, err
 	}
 	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireReports(ctx, tenant, p) }, &e.done.Reports, &e.done.KeptReports)
+	if err != nil {
+		return e.done, err
+	}
+	var kept int
+	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireRejected(ctx, tenant, p) }, &e.done.Rejected, &kept)
 	return e.done, err
 }
 

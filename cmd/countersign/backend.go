@@ -29,6 +29,7 @@ type backend interface {
 	Summary(ctx context.Context, filter ledger.ActionFilter) (api.Counts, error)
 	Push(ctx context.Context, body []byte) (api.Pushed, error)
 	Orphans(ctx context.Context, query api.OrphanQuery) (api.OrphanList, error)
+	Rejected(ctx context.Context, query api.RejectedQuery) (api.RejectedList, error)
 	Close() error
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-otel/countersign/engine"
@@ -8,7 +10,7 @@ import (
 )
 
 func newFacts(t *terminal) *cobra.Command {
-	return group("facts", "Facts from systems of record", newFactsPush(t), newFactsTry(t))
+	return group("facts", "Facts from systems of record", newFactsPush(t), newFactsTry(t), newFactsRejected(t))
 }
 
 func newFactsPush(t *terminal) *cobra.Command {
@@ -51,6 +53,54 @@ func printPushed(t *terminal, pushed api.Pushed) error {
 	if len(pushed.Rejected) > 0 {
 		return errAnswered
 	}
+	return nil
+}
+
+func newFactsRejected(t *terminal) *cobra.Command {
+	var flags backendFlags
+	var query api.RejectedQuery
+	var since string
+	cmd := &cobra.Command{
+		Use:   "rejected",
+		Short: "Show evidence that collectors could not write, and why",
+		Long: `Lists facts and links that a collector's evidence exporter could not write, newest first, while those
+beside them were written. They are no evidence: correct the rule, the source or the exporter's settings, and
+have the source send them again.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if query.Since, err = moment("--since", since, now()); err != nil {
+				return err
+			}
+			query.Source = engine.Fold(query.Source)
+			return flags.with(cmd.Context(), func(b backend) error {
+				list, err := b.Rejected(cmd.Context(), query)
+				if err != nil {
+					return err
+				}
+				return printRejectedFacts(t, list)
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&query.Source, "source", "", "of this source")
+	cmd.Flags().StringVar(&since, "since", "", "came at or after: RFC 3339, or how long ago, like 7d")
+	cmd.Flags().IntVar(&query.Limit, "limit", 100, "how many, 1 to 1000")
+	return inRange(cmd, "limit", &query.Limit, 1, 1000)
+}
+
+func printRejectedFacts(t *terminal, list api.RejectedList) error {
+	if t.json() {
+		return t.printJSON(list)
+	}
+	if len(list.Rejected) == 0 {
+		t.printf("nothing was rejected\n")
+		return nil
+	}
+	b := table{head: []string{"LAST", "TIMES", "KIND", "SOURCE", "REASON", "SUBJECT", "RAW REF", "ERROR"}}
+	for _, r := range list.Rejected {
+		b.add(r.LastAt.String(), strconv.Itoa(r.Times), r.Kind, printable(r.Source), r.Reason, printable(r.SubjectID), printable(r.RawRef), printable(r.Error))
+	}
+	t.print(b)
 	return nil
 }
 

@@ -85,6 +85,10 @@ func (l *local) Orphans(ctx context.Context, query api.OrphanQuery) (api.OrphanL
 	return l.service.Orphans(ctx, l.caller, query)
 }
 
+func (l *local) Rejected(ctx context.Context, query api.RejectedQuery) (api.RejectedList, error) {
+	return l.service.Rejected(ctx, l.caller, query)
+}
+
 // Wait settles what is due itself meanwhile, because no sidecar need be
 // running on this store. Leases keep it apart from one that is.
 func (l *local) Wait(ctx context.Context, ref string, timeout time.Duration) (api.Waited, error) {

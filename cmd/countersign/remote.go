@@ -92,6 +92,17 @@ func (r *remote) Orphans(ctx context.Context, q api.OrphanQuery) (list api.Orpha
 	return list, err
 }
 
+func (r *remote) Rejected(ctx context.Context, q api.RejectedQuery) (list api.RejectedList, err error) {
+	values := url.Values{}
+	set(values, "source", q.Source)
+	setInstant(values, "since", q.Since)
+	if q.Limit > 0 {
+		values.Set("limit", strconv.Itoa(q.Limit))
+	}
+	_, err = r.call(ctx, http.MethodGet, "/v1/facts/rejected", values, nil, &list)
+	return list, err
+}
+
 func query(f ledger.ActionFilter) url.Values {
 	values := url.Values{}
 	set(values, "verdict", f.Verdict)

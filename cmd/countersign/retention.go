@@ -21,6 +21,7 @@ type retainedEntry struct {
 	KeptFacts   int    `json:"old_facts_still_needed"`
 	Reports     int    `json:"reports_dropped"`
 	KeptReports int    `json:"old_reports_still_needed"`
+	Rejected    int    `json:"rejected_facts_dropped"`
 }
 
 type retentionFlags struct {
@@ -35,8 +36,8 @@ func newRetention(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retention --older-than 400d",
 		Short: "Drop facts and reports that are old and no longer needed",
-		Long: `Drops facts that are older than the given time (30d at least), and the reports of runs, in small
-transactions: it may be stopped at any time, and run beside everything else. Actions, runs,
+		Long: `Drops facts that are older than the given time (30d at least), the reports of runs, and what was
+rejected and did not come again since, in small transactions: it may be stopped at any time, and run beside everything else. Actions, runs,
 verdicts, their documents and the chain stay, and log verify knows what was dropped.
 
 A fact stays, however old, as long as an action about its subject or a linked one is younger
@@ -87,7 +88,7 @@ func retain(ctx context.Context, t *terminal, store ledger.Ledger, flags retenti
 			return view, err
 		}
 		view.Tenants = append(view.Tenants, retainedEntry{
-			Tenant: tenant, Facts: done.Facts, KeptFacts: done.KeptFacts, Reports: done.Reports, KeptReports: done.KeptReports,
+			Tenant: tenant, Facts: done.Facts, KeptFacts: done.KeptFacts, Reports: done.Reports, KeptReports: done.KeptReports, Rejected: done.Rejected,
 		})
 		bar.at(int64(i + 1))
 	}
@@ -105,6 +106,9 @@ func printRetention(t *terminal, view retentionView) error {
 	for _, e := range view.Tenants {
 		t.printf("tenant %s: %s %s and %s from before %s; %d and %d that are as old are still needed\n", printable(e.Tenant), verb,
 			plural(e.Facts, "fact"), plural(e.Reports, "report"), view.Horizon, e.KeptFacts, e.KeptReports)
+		if e.Rejected > 0 {
+			t.printf("tenant %s: %s %s\n", printable(e.Tenant), verb, plural(e.Rejected, "rejected fact"))
+		}
 	}
 	return nil
 }

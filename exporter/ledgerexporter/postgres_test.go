@@ -2,17 +2,23 @@ package ledgerexporter
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/exporter/ledgerexporter/internal/metadata"
 	"github.com/countersign-otel/countersign/internal/pgserver"
 	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/open"
 )
 
 // TestOutageOfPostgreSQL: the server is down when the collector starts, comes
@@ -57,6 +63,46 @@ func TestOutageOfPostgreSQL(t *testing.T) {
 	statuses := h.statuses()
 	if len(statuses) < 2 || statuses[0] != componentstatus.StatusRecoverableError || statuses[len(statuses)-1] != componentstatus.StatusOK {
 		t.Errorf("statuses %v", statuses)
+	}
+}
+
+// TestPoisonInPostgreSQL: what the database refuses for a reason of its own is
+// told by SQLSTATE from what passes, kept with its words, and holds up nothing.
+func TestPoisonInPostgreSQL(t *testing.T) {
+	t.Parallel()
+	url := pgserver.Start(t).Database(t)
+	store := openStore(t, url)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	if _, err := conn.Exec(t.Context(), `ALTER TABLE facts ADD CONSTRAINT of_an_operator CHECK (raw_ref <> 're_13')`); err != nil {
+		t.Fatal(err)
+	}
+	config := NewDefaultConfig()
+	config.Store = opaque(url)
+	evidenceOf("stripe")(config)
+	w := newTestWriter(t, componenttest.NewNopTelemetrySettings(), config, open.Ledger)
+	var items []func(ptrace.Span)
+	for i := range 40 {
+		items = append(items, refund1(fmt.Sprintf("re_%d", i), `{"amount": 1}`))
+	}
+	for range 2 {
+		if err := w.traces(t.Context(), spans(items...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, found := rejectedLines(t, store, engine.DefaultTenant)
+	if diff := cmp.Diff([]string{"fact stripe hook store re_13 xx"}, got); diff != "" || !strings.Contains(found[0].Error, "of_an_operator") {
+		t.Errorf("%v (-want +got):\n%s", found, diff)
+	}
+	var refs []string
+	for i := range 40 {
+		refs = append(refs, fmt.Sprintf("re_%d", i))
+	}
+	if stored := factRefs(t, store, refs...); len(stored) != 39 {
+		t.Errorf("%d facts: %v", len(stored), stored)
 	}
 }
 

@@ -1,6 +1,8 @@
 package ledgerexporter
 
 import (
+	"encoding/json"
+
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/internal/record"
 	"github.com/countersign-otel/countersign/ledger"
@@ -24,7 +26,9 @@ type item struct {
 	context ledger.TraceContext
 	fact    engine.Fact
 	link    engine.Link
-	path    path
+	// linkSource is who says that the subjects are linked.
+	linkSource string
+	path       path
 }
 
 // path is how a fact or a link came.
@@ -61,37 +65,45 @@ func newSorter(config *Config) sorter {
 
 func (s *sorter) sort(batch *record.Batch, t *tally) []item {
 	items := make([]item, 0, len(batch.Actions)+len(batch.Facts)+len(batch.Links)+len(batch.Contexts))
+	take := func(it item, reason string) {
+		if reason != "" {
+			s.refuse(&it, reason, reasonTexts[reason], t)
+			return
+		}
+		items = append(items, it)
+	}
 	for i := range batch.Actions {
 		a := &batch.Actions[i]
-		if tenant, ok := s.may(kindAction, a.Tenant, s.role == Recorder, t); ok {
-			items = append(items, item{kind: kindAction, tenant: tenant, action: ledger.RecordRequest{
-				Action: a.Action, StartedNanos: a.StartedNanos, Verify: true, // decision D15
-			}})
-		}
+		it := item{kind: kindAction, action: ledger.RecordRequest{
+			Action: a.Action, StartedNanos: a.StartedNanos, Verify: true, // decision D15
+		}}
+		take(it, s.may(&it, a.Tenant, s.role == Recorder))
 	}
 	for i := range batch.Contexts {
 		c := &batch.Contexts[i]
-		if tenant, ok := s.may(kindContext, c.Tenant, s.role == Recorder, t); ok {
-			items = append(items, item{kind: kindContext, tenant: tenant, context: ledger.TraceContext{
-				TraceID: c.TraceID, SpanID: c.SpanID, StartNanos: c.StartNanos, EndNanos: c.EndNanos,
-				Agent: c.Agent, Session: c.Session,
-			}})
-		}
+		it := item{kind: kindContext, context: ledger.TraceContext{
+			TraceID: c.TraceID, SpanID: c.SpanID, StartNanos: c.StartNanos, EndNanos: c.EndNanos,
+			Agent: c.Agent, Session: c.Session,
+		}}
+		take(it, s.may(&it, c.Tenant, s.role == Recorder))
 	}
 	for i := range batch.Facts {
-		if made, ok := s.fact(&batch.Facts[i], t); ok {
-			items = append(items, made)
-		}
+		take(s.fact(&batch.Facts[i]))
 	}
 	for i := range batch.Links {
-		if made, ok := s.link(&batch.Links[i], t); ok {
-			items = append(items, made)
-		}
+		take(s.link(&batch.Links[i]))
 	}
-	for _, rejected := range batch.Rejected {
-		t.reject(kindOf(rejected.Key), reasonUnreadable)
+	for i := range batch.Rejected {
+		s.unreadable(&batch.Rejected[i], t)
 	}
 	return items
+}
+
+// reasonTexts say what an operator has to know of a reason that is found here.
+var reasonTexts = map[string]string{
+	reasonRole:   "this exporter's role does not write it",
+	reasonSource: "the source is none of this exporter's sources",
+	reasonTenant: "the tenant is none of this exporter's tenants",
 }
 
 func kindOf(key string) kind {
@@ -108,31 +120,25 @@ func kindOf(key string) kind {
 
 // fact: agents speak through a recorder and for themselves alone; systems of
 // record speak through an exporter that was given their source.
-func (s *sorter) fact(f *record.Fact, t *tally) (item, bool) {
+func (s *sorter) fact(f *record.Fact) (it item, reason string) {
 	ofAgent := f.Fact.Source == engine.AgentSource
-	tenant, ok := s.may(kindFact, f.Tenant, ofAgent == (s.role == Recorder), t)
-	if !ok {
-		return item{}, false
+	it = item{kind: kindFact, fact: f.Fact, path: s.path(f.Connection, f.Trust)}
+	reason = s.may(&it, f.Tenant, ofAgent == (s.role == Recorder))
+	if reason == "" && !ofAgent && !s.sources[f.Fact.Source] {
+		reason = reasonSource
 	}
-	if !ofAgent && !s.sources[f.Fact.Source] {
-		t.reject(kindFact, reasonSource)
-		return item{}, false
-	}
-	return item{kind: kindFact, tenant: tenant, fact: f.Fact, path: s.path(f.Connection, f.Trust)}, true
+	return it, reason
 }
 
 // link: a link brings the facts of another subject before a verdict, so only a
 // source of this exporter may make one.
-func (s *sorter) link(l *record.Link, t *tally) (item, bool) {
-	tenant, ok := s.may(kindLink, l.Tenant, s.role == Evidence, t)
-	if !ok {
-		return item{}, false
+func (s *sorter) link(l *record.Link) (it item, reason string) {
+	it = item{kind: kindLink, link: l.Link, linkSource: l.Source, path: s.path(l.Connection, l.Trust)}
+	reason = s.may(&it, l.Tenant, s.role == Evidence)
+	if reason == "" && !s.sources[l.Source] {
+		reason = reasonSource
 	}
-	if !s.sources[l.Source] {
-		t.reject(kindLink, reasonSource)
-		return item{}, false
-	}
-	return item{kind: kindLink, tenant: tenant, link: l.Link, path: s.path(l.Connection, l.Trust)}, true
+	return it, reason
 }
 
 // path is what an item says of how it came, with at most the trust that this
@@ -152,18 +158,73 @@ func (s *sorter) path(connection string, trust engine.Trust) path {
 	return path{connection, trust}
 }
 
-// may checks role and tenant, and returns whose the item is.
-func (s *sorter) may(k kind, tenant string, roleFits bool, t *tally) (string, bool) {
+// may says whose the item is, and why it may not be written.
+func (s *sorter) may(it *item, tenant string, roleFits bool) (reason string) {
+	it.tenant = s.tenant
 	if !roleFits {
-		t.reject(k, reasonRole)
-		return "", false
+		return reasonRole
 	}
 	if tenant == "" {
-		return s.tenant, true
+		return ""
 	}
 	if !s.tenants[tenant] && !s.tenants[anyTenant] {
-		t.reject(k, reasonTenant)
-		return "", false
+		return reasonTenant
 	}
-	return tenant, true
+	it.tenant = tenant
+	return ""
+}
+
+// refuse counts an item that is not written, and of evidence keeps what it is.
+// What may not be written at all is kept for the exporter's own tenant.
+func (s *sorter) refuse(it *item, reason, text string, t *tally) {
+	t.reject(it.kind, reason)
+	if s.role == Evidence && (it.kind == kindFact || it.kind == kindLink) {
+		t.keep(it.tenant, it.rejected(reason, text))
+	}
+}
+
+func (s *sorter) unreadable(r *record.Rejected, t *tally) {
+	k := kindOf(r.Key)
+	t.reject(k, reasonUnreadable)
+	if s.role == Evidence && (k == kindFact || k == kindLink) {
+		t.keep(s.tenant, ledger.RejectedFact{
+			Kind: string(k), Source: r.Source, Connection: s.connection, Reason: reasonUnreadable, Error: r.Error(), RawRef: r.RawRef, Item: r.Item,
+		})
+	}
+}
+
+// rejected is what is kept of a fact or a link.
+func (it *item) rejected(reason, text string) ledger.RejectedFact {
+	r := ledger.RejectedFact{Kind: string(it.kind), Connection: it.path.connection, Reason: reason, Error: text}
+	if it.kind == kindLink {
+		r.Source, r.SubjectID = it.linkSource, it.link.SubjectID
+		r.Item = jsonText(it.link)
+		return r
+	}
+	r.Source, r.RawRef, r.SubjectID = it.fact.Source, it.fact.RawRef, it.fact.SubjectID
+	r.Item = jsonText(sentFact{
+		RawRef: it.fact.RawRef, Source: it.fact.Source, FactType: it.fact.Type, SubjectID: it.fact.SubjectID,
+		SubjectKind: it.fact.SubjectKind, OccurredAt: it.fact.OccurredAt, Attributes: it.fact.Attributes,
+	})
+	return r
+}
+
+// sentFact is a fact as POST /v1/facts takes it.
+type sentFact struct {
+	RawRef      string         `json:"raw_ref,omitempty"`
+	Source      string         `json:"source"`
+	FactType    string         `json:"fact_type"`
+	SubjectID   string         `json:"subject_id"`
+	SubjectKind string         `json:"subject_kind"`
+	OccurredAt  engine.Instant `json:"occurred_at"`
+	Attributes  engine.Object  `json:"attributes"`
+}
+
+// jsonText says so where something cannot be written as JSON.
+func jsonText(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/countersign-otel/countersign/exporter/ledgerexporter/internal/metadata"
+	"github.com/countersign-otel/countersign/ledger"
 )
 
 // Outcomes of items that the ledger took.
@@ -30,6 +31,7 @@ const (
 	reasonUnknownContract = "unknown_contract"
 	reasonCycle           = "cycle"
 	reasonInvalid         = "invalid"
+	reasonConflicting     = "conflicting"
 	reasonStore           = "store"
 )
 
@@ -43,6 +45,15 @@ type count struct {
 type tally struct {
 	taken, rejected  map[count]int64
 	unknownContracts map[string]int
+	// kept is evidence that was not written, by tenant.
+	kept map[string][]ledger.RejectedFact
+}
+
+func (t *tally) keep(tenant string, r ledger.RejectedFact) {
+	if t.kept == nil {
+		t.kept = map[string][]ledger.RejectedFact{}
+	}
+	t.kept[tenant] = append(t.kept[tenant], r)
 }
 
 func (t *tally) take(k kind, outcome string, n int) {
@@ -78,6 +89,11 @@ func (t *tally) merge(other *tally) {
 			t.rejected = map[count]int64{}
 		}
 		t.rejected[c] += n
+	}
+	for tenant, kept := range other.kept {
+		for _, r := range kept {
+			t.keep(tenant, r)
+		}
 	}
 	for contract, n := range other.unknownContracts {
 		t.unknown(contract)

@@ -3,6 +3,8 @@ package ledgerexporter
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
@@ -17,10 +19,12 @@ type share struct {
 	paths    []path // of evidence, in the order met
 }
 
-// evidence is what came one way.
+// evidence is what came one way, with the items that it was made of.
 type evidence struct {
 	facts []engine.Fact
 	links []engine.Link
+	// factItems and linkItems stand beside facts and links.
+	factItems, linkItems []*item
 }
 
 // shares groups items by tenant, both in the order met.
@@ -48,10 +52,10 @@ func (s *share) take(it *item) {
 		s.contexts = append(s.contexts, it.context)
 	case kindFact:
 		came := s.came(it.path)
-		came.facts = append(came.facts, it.fact)
+		came.facts, came.factItems = append(came.facts, it.fact), append(came.factItems, it)
 	case kindLink:
 		came := s.came(it.path)
-		came.links = append(came.links, it.link)
+		came.links, came.linkItems = append(came.links, it.link), append(came.linkItems, it)
 	}
 }
 
@@ -65,16 +69,16 @@ func (s *share) came(p path) *evidence {
 
 // write does everything of a batch with a fixed number of calls for a tenant.
 // Actions come first: what facts and contexts wake or complete may stand beside them.
-func write(ctx context.Context, tx ledger.Tx, items []item, now engine.Instant, t *tally) error {
-	for _, s := range shares(items) {
-		if err := s.write(ctx, tx, now, t); err != nil {
+func (s *sorter) write(ctx context.Context, tx ledger.Tx, items []item, now engine.Instant, t *tally) error {
+	for _, share := range shares(items) {
+		if err := share.write(ctx, tx, s, now, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *share) write(ctx context.Context, tx ledger.Tx, now engine.Instant, t *tally) error {
+func (s *share) write(ctx context.Context, tx ledger.Tx, sorter *sorter, now engine.Instant, t *tally) error {
 	if len(s.actions) > 0 {
 		results, err := ledger.Record(ctx, tx, s.tenant, s.actions, now)
 		if err != nil {
@@ -91,13 +95,14 @@ func (s *share) write(ctx context.Context, tx ledger.Tx, now engine.Instant, t *
 		t.take(kindContext, outcomeStored, len(s.contexts))
 	}
 	for _, p := range s.paths {
+		came := s.evidence[p]
 		result, err := ledger.Ingest(ctx, tx, s.tenant, ledger.FactBatch{
-			Facts: s.evidence[p].facts, Links: s.evidence[p].links, Connection: p.connection, Trust: p.trust,
+			Facts: came.facts, Links: came.links, Connection: p.connection, Trust: p.trust,
 		}, now)
 		if err != nil {
 			return err
 		}
-		t.evidence(&result, len(s.evidence[p].links))
+		sorter.evidence(came, &result, t)
 	}
 	return nil
 }
@@ -120,15 +125,49 @@ func (t *tally) action(result *ledger.RecordResult, contract string) {
 	}
 }
 
-func (t *tally) evidence(result *ledger.IngestResult, links int) {
+// evidence counts what became of facts and links of one path.
+func (s *sorter) evidence(came *evidence, result *ledger.IngestResult, t *tally) {
 	t.take(kindFact, outcomeIngested, result.Ingested.Ingested)
 	t.take(kindFact, outcomeDuplicate, result.Duplicates)
 	t.take(kindFact, outcomeConflicting, result.Conflicting)
-	for range result.RejectedFacts {
-		t.reject(kindFact, reasonInvalid)
+	t.take(kindLink, outcomeStored, len(came.links)-len(result.RejectedLinks))
+	for _, r := range result.RejectedFacts {
+		s.refuse(came.factItems[r.Index], reasonInvalid, r.Err.Error(), t)
 	}
-	t.take(kindLink, outcomeStored, links-len(result.RejectedLinks))
-	for range result.RejectedLinks {
-		t.reject(kindLink, reasonInvalid)
+	for _, r := range result.RejectedLinks {
+		s.refuse(came.linkItems[r.Index], reasonInvalid, r.Err.Error(), t)
 	}
+	s.conflicting(came, result.ConflictingRefs, t)
+}
+
+// conflicting keeps facts that stand in the store with other content (decision
+// D8). Where a reference stands several times in the batch, the last one is kept.
+func (s *sorter) conflicting(came *evidence, refs []string, t *tally) {
+	if len(refs) == 0 || s.role != Evidence {
+		return
+	}
+	byRef := make(map[string]*item, len(came.factItems))
+	for _, it := range came.factItems {
+		byRef[it.fact.RawRef] = it
+	}
+	for _, ref := range refs {
+		if it := byRef[ref]; it != nil {
+			t.keep(it.tenant, it.rejected(reasonConflicting, "a fact with this raw_ref and other content is known already; the first one stands"))
+		}
+	}
+}
+
+// keep stores what was rejected, after all that was good.
+func keep(ctx context.Context, store ledger.Ledger, t *tally, now engine.Instant) error {
+	if len(t.kept) == 0 {
+		return nil
+	}
+	return store.Update(ctx, func(tx ledger.Tx) error {
+		for _, tenant := range slices.Sorted(maps.Keys(t.kept)) {
+			if err := tx.RejectFacts(ctx, tenant, t.kept[tenant], now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

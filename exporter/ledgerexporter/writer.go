@@ -77,8 +77,8 @@ func (w *writer) logs(ctx context.Context, ld plog.Logs) error {
 }
 
 // write stores a batch. What it returns is of the store as a whole and always
-// retryable; what is wrong with an item is counted and no error, because no
-// other item of the batch must wait for it or fall with it.
+// retryable; what is wrong with an item is counted, of evidence kept apart, and
+// no error, because no other item of the batch must wait for it or fall with it.
 func (w *writer) write(ctx context.Context, batch record.Batch) error {
 	if batch.Empty() {
 		return nil
@@ -96,7 +96,7 @@ func (w *writer) write(ctx context.Context, batch record.Batch) error {
 }
 
 func (w *writer) store(ctx context.Context, items []item, t *tally) error {
-	if len(items) == 0 {
+	if len(items) == 0 && len(t.kept) == 0 {
 		return nil
 	}
 	store, err := w.keeper.get(ctx)
@@ -108,8 +108,12 @@ func (w *writer) store(ctx context.Context, items []item, t *tally) error {
 	if err != nil {
 		return fmt.Errorf("the clock of this host: %w", err)
 	}
-	if err := transact(ctx, store, items, now, t); err != nil {
+	if err := w.transact(ctx, store, items, now, t); err != nil {
 		return err
+	}
+	// Good items are in; should this fail, they come again and change nothing.
+	if err := keep(ctx, store, t, now); err != nil {
+		return fmt.Errorf("keep what was rejected: %w", err)
 	}
 	w.counters.duration(ctx, w.now().Sub(started))
 	return nil
@@ -118,11 +122,14 @@ func (w *writer) store(ctx context.Context, items []item, t *tally) error {
 // transact writes items in one transaction. Where the store refuses the whole
 // for a reason that will not pass, halves are tried, down to the item that
 // cannot be stored, so that it takes no other one with it.
-func transact(ctx context.Context, store ledger.Ledger, items []item, now engine.Instant, t *tally) error {
+func (w *writer) transact(ctx context.Context, store ledger.Ledger, items []item, now engine.Instant, t *tally) error {
+	if len(items) == 0 {
+		return nil
+	}
 	var attempt tally
 	err := store.Update(ctx, func(tx ledger.Tx) error {
 		attempt = tally{} // Update may run this again
-		return write(ctx, tx, items, now, &attempt)
+		return w.sorter.write(ctx, tx, items, now, &attempt)
 	})
 	switch {
 	case err == nil:
@@ -131,14 +138,14 @@ func transact(ctx context.Context, store ledger.Ledger, items []item, now engine
 	case passes(err) || ctx.Err() != nil:
 		return err
 	case len(items) == 1:
-		t.reject(items[0].kind, reasonStore)
+		w.sorter.refuse(&items[0], reasonStore, err.Error(), t)
 		return nil
 	}
 	half := len(items) / 2
-	if err := transact(ctx, store, items[:half], now, t); err != nil {
+	if err := w.transact(ctx, store, items[:half], now, t); err != nil {
 		return err
 	}
-	return transact(ctx, store, items[half:], now, t)
+	return w.transact(ctx, store, items[half:], now, t)
 }
 
 // passes tells errors of the store as a whole, which an operator or time will

@@ -613,14 +613,24 @@ func TestStoreThatIsNotMigrated(t *testing.T) {
 // constraint that nobody foresaw would, or everything for a while.
 type refusing struct {
 	ledger.Ledger
-	subject string
+	subject string // of actions
+	ref     string // of facts
 	whole   []error
 	updates int
 }
 
 type refusingTx struct {
 	ledger.Tx
-	subject string
+	subject, ref string
+}
+
+func (t refusingTx) IngestFacts(ctx context.Context, tenant string, batch ledger.FactBatch, now engine.Instant) (ledger.Ingested, error) {
+	for _, f := range batch.Facts {
+		if f.RawRef == t.ref {
+			return ledger.Ingested{}, errConstraint
+		}
+	}
+	return t.Tx.IngestFacts(ctx, tenant, batch, now)
 }
 
 var errConstraint = errors.New("constraint")
@@ -632,7 +642,7 @@ func (r *refusing) Update(ctx context.Context, f func(ledger.Tx) error) error {
 		r.whole = r.whole[1:]
 		return err
 	}
-	return r.Ledger.Update(ctx, func(tx ledger.Tx) error { return f(refusingTx{tx, r.subject}) })
+	return r.Ledger.Update(ctx, func(tx ledger.Tx) error { return f(refusingTx{tx, r.subject, r.ref}) })
 }
 
 func (t refusingTx) RecordActions(ctx context.Context, tenant string, actions []ledger.NewAction, now engine.Instant) ([]ledger.Recorded, error) {

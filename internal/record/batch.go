@@ -27,6 +27,8 @@ type Rejected struct {
 	// Where is the span or log record, and the place in the attribute: "span 5fb3...: countersign.actions[1]".
 	Where string
 	Err   error
+	// Item is what does not read, as JSON text; Source and RawRef are what it says of itself, where it says it.
+	Item, Source, RawRef string
 }
 
 // Error is Where and Err in one line.
@@ -87,12 +89,12 @@ func (b *Batch) readLog(entry plog.LogRecord) {
 
 func (b *Batch) readContext(place func() string, value pcommon.Value, span ptrace.Span) {
 	if value.Type() != pcommon.ValueTypeMap {
-		b.reject(ContextKey, place()+": "+ContextKey, wrongType(value, pcommon.ValueTypeMap))
+		b.reject(ContextKey, place()+": "+ContextKey, value, wrongType(value, pcommon.ValueTypeMap))
 		return
 	}
 	c, err := readContext(value.Map(), span)
 	if err != nil {
-		b.reject(ContextKey, place()+": "+ContextKey, err)
+		b.reject(ContextKey, place()+": "+ContextKey, value, err)
 		return
 	}
 	b.Contexts = append(b.Contexts, c)
@@ -129,7 +131,7 @@ func (b *Batch) read(place func() string, key string, value pcommon.Value) {
 
 func (b *Batch) each(place func() string, key string, value pcommon.Value, read func(pcommon.Map) error) {
 	if value.Type() != pcommon.ValueTypeSlice {
-		b.reject(key, place()+": "+key, wrongType(value, pcommon.ValueTypeSlice))
+		b.reject(key, place()+": "+key, value, wrongType(value, pcommon.ValueTypeSlice))
 		return
 	}
 	for i, item := range value.Slice().All() {
@@ -138,13 +140,26 @@ func (b *Batch) each(place func() string, key string, value pcommon.Value, read 
 			err = read(item.Map())
 		}
 		if err != nil {
-			b.reject(key, place()+": "+key+"["+strconv.Itoa(i)+"]", err)
+			b.reject(key, place()+": "+key+"["+strconv.Itoa(i)+"]", item, err)
 		}
 	}
 }
 
-func (b *Batch) reject(key, where string, err error) {
-	b.Rejected = append(b.Rejected, Rejected{Key: key, Where: where, Err: err})
+func (b *Batch) reject(key, where string, value pcommon.Value, err error) {
+	r := Rejected{Key: key, Where: where, Err: err, Item: value.AsString()}
+	if value.Type() == pcommon.ValueTypeMap {
+		r.Source, r.RawRef = says(value.Map(), sourceField), says(value.Map(), rawRefField)
+	}
+	b.Rejected = append(b.Rejected, r)
+}
+
+// says is a text of an item that need not be well formed.
+func says(m pcommon.Map, field string) string {
+	value, ok := m.Get(field)
+	if !ok {
+		return ""
+	}
+	return value.AsString()
 }
 
 func wrongType(value pcommon.Value, want pcommon.ValueType) error {

@@ -31,6 +31,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Contracts", exerciseContracts},
 		{"Facts", exerciseFacts},
 		{"Sources", exerciseSources},
+		{"Rejected", exerciseRejected},
 		{"Actions", exerciseActions},
 		{"TraceContexts", exerciseTraceContexts},
 		{"Waking", exerciseWaking},

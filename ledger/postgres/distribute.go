@@ -21,7 +21,7 @@ var ErrNoCitus = errors.New("the database has no citus extension")
 var (
 	distributedTables = []string{
 		"tenants", "claims", "trace_contexts", "facts", "subject_links", "sources", "due",
-		"runs", "verdicts", "chain_heads", "outbox", "api_keys", "retentions", "parkings", "new_links",
+		"runs", "verdicts", "chain_heads", "outbox", "api_keys", "retentions", "parkings", "new_links", "rejected_facts",
 	}
 	referenceTables = []string{"contracts", "contract_reversals", "contract_sources"}
 )

@@ -56,6 +56,10 @@ func sentinel(err error) error {
 	case uniqueViolation:
 		return ledger.ErrImmutable
 	}
+	switch database.Code[:min(2, len(database.Code))] {
+	case "22", "23", "54": // data exception, integrity constraint violation, program limit exceeded
+		return ledger.ErrData
+	}
 	return ledger.ErrUnavailable
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/internal/pgserver"
 	"github.com/countersign-otel/countersign/ledger"
@@ -283,6 +285,22 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 				t.Errorf("%v, want %v", err, test.want)
 			}
 		})
+	}
+}
+
+// What passes is told by SQLSTATE from what never will.
+func TestSQLStates(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]error{
+		"22021": ledger.ErrData, "22P02": ledger.ErrData, "23502": ledger.ErrData, "23514": ledger.ErrData, "54000": ledger.ErrData,
+		"23505": ledger.ErrImmutable, "25006": ledger.ErrReadOnly, "42501": ledger.ErrReadOnly, "42P01": ledger.ErrNotMigrated,
+		"08006": ledger.ErrUnavailable, "40001": ledger.ErrUnavailable, "40P01": ledger.ErrUnavailable, "53100": ledger.ErrUnavailable,
+		"53300": ledger.ErrUnavailable, "55P03": ledger.ErrUnavailable, "57P01": ledger.ErrUnavailable, "57014": ledger.ErrUnavailable,
+		"58030": ledger.ErrUnavailable, "XX000": ledger.ErrUnavailable, "": ledger.ErrUnavailable,
+	} {
+		if err := fail("ingest", &pgconn.PgError{Code: code}); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", code, err, want)
+		}
 	}
 }
 

@@ -50,6 +50,8 @@ func reason(err error) (remedy string, sentinel error) {
 		return "the file is no SQLite database, or damaged; choose another path, or restore a copy", ledger.ErrUnavailable
 	case sqlite3.SQLITE_CONSTRAINT:
 		return "", ledger.ErrImmutable
+	case sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
+		return "", ledger.ErrData
 	}
 	return "", ledger.ErrUnavailable
 }

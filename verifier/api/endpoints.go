@@ -187,6 +187,12 @@ type idInput struct {
 	ID string `path:"id"`
 }
 
+type rejectedInput struct {
+	Source string `query:"source"`
+	Since  string `query:"since" doc:"RFC 3339: came at or after, for the last time"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
 // reports are the endpoints for people who look after a tenant.
 func (h *handler) reports() {
 	register(h, operation("list-orphans", http.MethodGet, "/v1/reports/orphans", "List effects that no recorded action explains", keys.Inspect, 422), keys.Inspect,
@@ -200,6 +206,15 @@ func (h *handler) reports() {
 				return nil, err
 			}
 			return body(h.Orphans(ctx, caller, query))
+		})
+	register(h, operation("list-rejected-facts", http.MethodGet, "/v1/facts/rejected", "List evidence that collectors could not write", keys.Inspect, 422), keys.Inspect,
+		func(ctx context.Context, caller Caller, in *rejectedInput) (*output[RejectedList], error) {
+			query := RejectedQuery{Source: engine.Fold(in.Source), Limit: in.Limit}
+			var err error
+			if query.Since, err = instantParameter("since", in.Since); err != nil {
+				return nil, err
+			}
+			return body(h.Rejected(ctx, caller, query))
 		})
 	register(h, operation("list-sources", http.MethodGet, "/v1/sources", "List sources of facts", keys.Inspect), keys.Inspect,
 		func(ctx context.Context, caller Caller, _ *struct{}) (*output[SourceList], error) {

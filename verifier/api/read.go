@@ -174,6 +174,8 @@ type SourceState struct {
 	Trust            *engine.Trust     `json:"trust" enum:"self_reported,shared,independent"`
 	Present          bool              `json:"present" doc:"missing_fact_source does not hold"`
 	Watermark        *engine.Instant   `json:"watermark" doc:"everything up to then has been sent"`
+	Lag              *string           `json:"lag" doc:"how far the watermark is behind now, like 2h 10m; null without a watermark"`
+	BehindSeconds    *int64            `json:"behind_seconds" doc:"the same in seconds"`
 	ClockSkewSeconds int64             `json:"clock_skew_seconds"`
 	Connections      []ConnectionState `json:"connections"`
 }
@@ -207,12 +209,12 @@ func (s *Service) Sources(ctx context.Context, caller Caller) (SourceList, error
 	slices.SortFunc(connections, func(a, b engine.Connection) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
-	merged := engine.Sources(connections, nil)
+	merged, now := engine.Sources(connections, nil), s.Now()
 	list := SourceList{Sources: make([]SourceState, 0, len(merged))}
 	for _, c := range connections {
 		n := len(list.Sources)
 		if n == 0 || list.Sources[n-1].Source != c.Source {
-			list.Sources = append(list.Sources, sourceState(merged[c.Source]))
+			list.Sources = append(list.Sources, sourceState(merged[c.Source], now))
 			n++
 		}
 		list.Sources[n-1].Connections = append(list.Sources[n-1].Connections, connectionState(c))
@@ -220,8 +222,17 @@ func (s *Service) Sources(ctx context.Context, caller Caller) (SourceList, error
 	return list, nil
 }
 
-func sourceState(source engine.Source) SourceState {
-	return SourceState{source.Name, known(source.Trust), source.Present, source.Watermark, int64(source.ClockSkew), nil}
+func sourceState(source engine.Source, now engine.Instant) SourceState {
+	state := SourceState{
+		Source: source.Name, Trust: known(source.Trust), Present: source.Present,
+		Watermark: source.Watermark, ClockSkewSeconds: int64(source.ClockSkew),
+	}
+	if source.Watermark != nil {
+		behind := max(int64(now-*source.Watermark), 0)
+		lag := engine.Duration(behind).String()
+		state.BehindSeconds, state.Lag = &behind, &lag
+	}
+	return state
 }
 
 func connectionState(c engine.Connection) ConnectionState {

@@ -43,6 +43,7 @@ func TestRoleByEndpoint(t *testing.T) {
 		{"runs", "GET", "/v1/actions/act_1/runs", "", 200, 403, 200, 200, 401},
 		{"summary", "GET", "/v1/actions/summary", "", 200, 403, 200, 200, 401},
 		{"orphans", "GET", "/v1/reports/orphans", "", 403, 403, 200, 200, 401},
+		{"rejected facts", "GET", "/v1/facts/rejected", "", 403, 403, 200, 200, 401},
 		{"sources", "GET", "/v1/sources", "", 403, 403, 200, 200, 401},
 		{"contracts", "GET", "/v1/contracts", "", 403, 403, 200, 200, 401},
 		{"contract", "GET", "/v1/contracts/refund_workflow", "", 403, 403, 200, 200, 401},
@@ -268,7 +269,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/v1/actions", "/v1/actions/act_1", "/v1/actions/act_1/runs", "/v1/actions/act_1/wait?timeout=0",
-		"/v1/actions/summary", "/v1/sources", "/v1/reports/orphans",
+		"/v1/actions/summary", "/v1/sources", "/v1/reports/orphans", "/v1/facts/rejected",
 	} {
 		got := ok(a[ledger.RoleViewer], "GET", path, "")
 		for _, foreign := range []string{"agent-of-b", claimID(tenantB, "act_1"), ofB.Policy.Hash, ofB.Outcome.Hash, "shopify\",\"trust\":\"shared", "PASS"} {

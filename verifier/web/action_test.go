@@ -256,6 +256,35 @@ func TestRejectedFacts(t *testing.T) {
 	}
 }
 
+// TestRejectedByCollectors: what the store keeps aside is shown by source, as text.
+func TestRejectedByCollectors(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	b := f.reader()
+	wantNotIn(t, "before", b.page("/sources"), "Rejected by collectors")
+	f.update(func(tx ledger.Tx) error {
+		if err := tx.SetConnection(context.Background(), acme, ledger.ConnectionSetting{Source: "stripe"}, start); err != nil {
+			return err
+		}
+		if err := tx.RejectFacts(context.Background(), acme, []ledger.RejectedFact{
+			{Kind: "fact", Source: "stripe", Reason: "conflicting", Error: "the first one stands", Item: `{"raw_ref":"re_77"}`},
+			{Kind: "fact", Source: "stripe", Reason: "tenant", Error: hostile, Item: hostile, Times: 3},
+			{Kind: "fact", Reason: "unreadable", Error: "no source"},
+		}, start); err != nil {
+			return err
+		}
+		if err := tx.RejectFacts(context.Background(), acme, []ledger.RejectedFact{
+			{Kind: "fact", Source: "ancient", Reason: "tenant", Error: "long ago"},
+		}, start.Sub(40*engine.Day)); err != nil {
+			return err
+		}
+		return tx.RejectFacts(context.Background(), other, []ledger.RejectedFact{{Kind: "fact", Source: "stripe", Reason: "role", Error: "foreign"}}, start)
+	})
+	page := b.page("/sources")
+	wantIn(t, "sources", page, "Rejected by collectors", "the first one stands", "re_77", `<a href="#kept-title">2</a>`, "1 of no readable source")
+	wantNotIn(t, "sources", page, "foreign", "ancient", "<script>document")
+}
+
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).library()

@@ -24,6 +24,8 @@ type sourceView struct {
 	ReadBy      []string
 	Last        *engine.Fact
 	Recent      int
+	// Rejected is what collectors could not write of it in the last days.
+	Rejected ledger.RejectedCount
 }
 
 type connectionView struct {
@@ -72,9 +74,18 @@ type sourcesView struct {
 	// Refusals are the last ones of this process, since Since.
 	Refusals []Refusal
 	Since    engine.Instant
+	// Rejected is what collectors could not write, the newest first; Unnamed how much of it is of no source above.
+	Rejected     []ledger.RejectedFact
+	Unnamed      []ledger.RejectedCount
+	RejectedDays int
 }
 
-const recentFacts = 200
+const (
+	recentFacts = 200
+	// rejectedShown of the last rejectedDays are listed.
+	rejectedShown = 50
+	rejectedDays  = 30
+)
 
 func (p *Page) sources(w http.ResponseWriter, r *http.Request) error {
 	var v sourcesView
@@ -89,6 +100,9 @@ func (p *Page) sources(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		v.Sources = sourceViews(connections, p.Now())
+		if err := p.rejected(r.Context(), tx, tenant, &v); err != nil {
+			return err
+		}
 		documents, err = tx.ListContracts(r.Context(), "")
 		return err
 	})
@@ -110,6 +124,25 @@ func (p *Page) sources(w http.ResponseWriter, r *http.Request) error {
 		v.Sources[i].last(found.Value)
 	}
 	return p.write(w, http.StatusOK, "sources", v)
+}
+
+// rejected is evidence that collectors could not write, which is kept in the store.
+func (p *Page) rejected(ctx context.Context, tx ledger.Tx, tenant string, v *sourcesView) (err error) {
+	since := p.Now().Sub(rejectedDays * engine.Day)
+	v.RejectedDays = rejectedDays
+	if v.Rejected, err = tx.RejectedFacts(ctx, tenant, ledger.RejectedFilter{Since: &since, Limit: rejectedShown}); err != nil {
+		return err
+	}
+	counts, err := tx.CountRejected(ctx, tenant, since)
+	for _, c := range counts {
+		at := slices.IndexFunc(v.Sources, func(s sourceView) bool { return s.Name == c.Source })
+		if at < 0 {
+			v.Unnamed = append(v.Unnamed, c)
+			continue
+		}
+		v.Sources[at].Rejected = c
+	}
+	return err
 }
 
 // readers says which contracts read a source, and which sources nobody has heard of.
