@@ -166,7 +166,9 @@ type OutboxEvent struct {
 	Kind   string
 	Action StoredAction
 	// Run is the run that the event is about, not necessarily the latest.
-	Run       Run
+	Run Run
+	// Previous is the run that Run replaces; nil for the first.
+	Previous  *Run
 	CreatedAt engine.Instant
 	Attempts  int
 }

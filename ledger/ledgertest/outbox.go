@@ -53,6 +53,25 @@ func exerciseOutbox(t *testing.T, open opener) {
 		wantSame(t, "the rest", kinds(b.leaseOutbox("other", noon+5, 10)), []string{"acme action.pending of b"})
 	})
 
+	t.Run("NamesTheRunThatIsReplaced", func(t *testing.T) {
+		b := setup(t, open)
+		b.record(act("a", "order_1"))
+		first := b.settle(engine.ClaimID(acme, "a"), ledger.Settled, engine.NotVerified, noon, "action.verified")
+		again := runOf(nil, engine.ClaimID(acme, "a"), ledger.Settled, engine.Verified, engine.Verified, noon+1)
+		again.Events, again.PreviousSeq = []string{"action.verified"}, first.Seq
+		b.update(func(tx ledger.Tx) error {
+			_, err := tx.StoreRuns(t.Context(), acme, []ledger.Run{again})
+			return err
+		})
+		events := b.leaseOutbox(owner, noon+5, 10)
+		wantSame(t, "events", len(events), 2)
+		if events[0].Previous != nil {
+			t.Errorf("the first run replaces %+v", events[0].Previous)
+		}
+		first.Lease, first.Owner = nil, ""
+		wantSame(t, "replaced", events[1].Previous, &first)
+	})
+
 	t.Run("CompleteRetryAndTakeOver", func(t *testing.T) {
 		b := setup(t, open)
 		b.record(act("a", "order_1"))

@@ -69,13 +69,7 @@ func (t *tx) fillEvents(ctx context.Context, leased []leasedEvent) ([]ledger.Out
 	runs, actions := map[eventKey]ledger.Run{}, map[string]ledger.StoredAction{}
 	batch := &pgx.Batch{}
 	for tenant := range seqs {
-		batch.Queue(runsBySeq.Text, tenant, seqs[tenant]).Query(func(rows pgx.Rows) error {
-			some, err := pgx.CollectRows(rows, scanRun)
-			for _, run := range some {
-				runs[eventKey{tenant, run.Seq}] = run
-			}
-			return err
-		})
+		readRuns(batch, tenant, seqs[tenant], runs)
 		batch.Queue(actionsByRef.Text, tenant, refs[tenant]).Query(func(rows pgx.Rows) error {
 			some, err := pgx.CollectRows(rows, scanStored)
 			for _, action := range some {
@@ -87,15 +81,53 @@ func (t *tx) fillEvents(ctx context.Context, leased []leasedEvent) ([]ledger.Out
 	if err := t.db.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fail("LeaseOutbox", err)
 	}
+	if err := t.addReplaced(ctx, runs); err != nil {
+		return nil, err
+	}
 	events := make([]ledger.OutboxEvent, len(leased))
 	for i, e := range leased {
 		e.Run, e.Action = runs[eventKey{e.Tenant, e.seq}], actions[e.Tenant+"\x00"+e.claimID]
+		if previous, ok := runs[eventKey{e.Tenant, e.Run.PreviousSeq}]; ok {
+			e.Previous = &previous
+		}
 		events[i] = e.OutboxEvent
 	}
 	slices.SortFunc(events, func(a, b ledger.OutboxEvent) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
 	})
 	return events, nil
+}
+
+// readRuns adds to a batch the reading of a tenant's runs.
+func readRuns(batch *pgx.Batch, tenant string, seqs []int64, into map[eventKey]ledger.Run) {
+	batch.Queue(runsBySeq.Text, tenant, seqs).Query(func(rows pgx.Rows) error {
+		some, err := pgx.CollectRows(rows, scanRun)
+		for _, run := range some {
+			into[eventKey{tenant, run.Seq}] = run
+		}
+		return err
+	})
+}
+
+// addReplaced adds the runs that others replace.
+func (t *tx) addReplaced(ctx context.Context, runs map[eventKey]ledger.Run) error {
+	seqs := map[string][]int64{}
+	for key, run := range runs {
+		if run.PreviousSeq != 0 {
+			seqs[key.Tenant] = append(seqs[key.Tenant], run.PreviousSeq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
+	}
+	batch := &pgx.Batch{}
+	for tenant := range seqs {
+		readRuns(batch, tenant, seqs[tenant], runs)
+	}
+	if err := t.db.SendBatch(ctx, batch).Close(); err != nil {
+		return fail("LeaseOutbox", err)
+	}
+	return nil
 }
 
 // CompleteOutbox implements ledger.Verification.

@@ -33,11 +33,21 @@ func (t *tx) LeaseOutbox(ctx context.Context, lease ledger.Lease, limit int) ([]
 	if err != nil {
 		return nil, err
 	}
+	var previous batch
+	for _, found := range foundRuns {
+		if found.run.PreviousSeq != 0 {
+			previous.row().text(found.tenant).integer(found.run.PreviousSeq)
+		}
+	}
+	replaced, err := collect(ctx, t, runsOfEvents, readRun, previous.parameter())
+	if err != nil {
+		return nil, err
+	}
 	foundActions, err := collect(ctx, t, actionsOfEvents, readStoredAction, actions.parameter())
 	if err != nil {
 		return nil, err
 	}
-	fillEvents(events, foundRuns, foundActions)
+	fillEvents(events, append(foundRuns, replaced...), foundActions)
 	slices.SortFunc(events, func(a, b ledger.OutboxEvent) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), strings.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
 	})
@@ -60,6 +70,9 @@ func fillEvents(events []ledger.OutboxEvent, runs []tenantRun, actions []tenantA
 	for i := range events {
 		e := &events[i]
 		e.Run = bySeq[runKey{e.Tenant, e.Run.Seq}]
+		if previous, ok := bySeq[runKey{e.Tenant, e.Run.PreviousSeq}]; ok {
+			e.Previous = &previous
+		}
 		e.Action = byClaim[[2]string{e.Tenant, e.Action.ClaimID}]
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configtls"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"google.golang.org/grpc"
@@ -356,5 +357,64 @@ invalid emit settings: emit.public_url is "here"; write an address like https://
 	}
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSupersedingVerdictNamesWhatItReplaces: a later verdict is an event and a
+// span of its own, which name the verdicts, the run and the span before.
+func TestSupersedingVerdictNamesWhatItReplaces(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{Linked, Child} {
+		f := newFixture(t)
+		first := f.verify(t, "act_1", 3, "")
+		second := f.verify(t, "act_1", 4, "")
+		logs, spans := f.collect(t, GRPC, mode)
+		if len(logs) != 6 {
+			t.Fatalf("%d events", len(logs))
+		}
+		for _, record := range logs[:3] {
+			for key := range record.Attributes().AsRaw() {
+				if strings.Contains(key, "previous") {
+					t.Errorf("the first verdict replaces something: %s", key)
+				}
+			}
+		}
+		want := map[string]any{
+			"countersign.previous.seq": first.Seq, "countersign.previous.run.id": first.ID, "countersign.previous.status": "settled", "countersign.changed": true,
+			"countersign.run.seq": second.Seq, "countersign.previous.verdict": "FAIL", "countersign.previous.hash": fmt.Sprintf("%x", first.Outcome.Hash),
+		}
+		wantAttributes(t, "outcome", logs[3].Attributes(), want)
+		want["countersign.previous.hash"] = fmt.Sprintf("%x", first.Policy.Hash)
+		wantAttributes(t, "policy", logs[4].Attributes(), want)
+		pair := map[string]any{
+			"countersign.outcome.verdict": "PASS", "countersign.outcome.previous_verdict": "FAIL", "countersign.outcome.previous_hash": fmt.Sprintf("%x", first.Outcome.Hash),
+			"countersign.policy.verdict": "PASS", "countersign.policy.previous_verdict": "FAIL", "countersign.policy.previous_hash": fmt.Sprintf("%x", first.Policy.Hash),
+		}
+		wantAttributes(t, "action.verified", logs[5].Attributes(), pair)
+		var verdicts []ptrace.Span
+		for _, span := range spans {
+			if strings.HasPrefix(span.Name(), "verify_action") {
+				verdicts = append(verdicts, span)
+			}
+		}
+		if len(verdicts) != 2 || verdicts[0].SpanID() == verdicts[1].SpanID() {
+			t.Fatalf("%s: %d verdict spans", mode, len(verdicts))
+		}
+		wantAttributes(t, "span", verdicts[1].Attributes(), pair)
+		links := verdicts[1].Links()
+		last := links.At(links.Len() - 1)
+		if last.TraceID() != verdicts[0].TraceID() || last.SpanID() != verdicts[0].SpanID() || last.Attributes().AsRaw()["countersign.link"] != "previous" {
+			t.Errorf("%s: the later span links to %s/%s, not to %s/%s", mode, last.TraceID(), last.SpanID(), verdicts[0].TraceID(), verdicts[0].SpanID())
+		}
+	}
+}
+
+func wantAttributes(t *testing.T, what string, got pcommon.Map, want map[string]any) {
+	t.Helper()
+	raw := got.AsRaw()
+	for key, value := range want {
+		if raw[key] != value {
+			t.Errorf("%s: %s is %v, want %v", what, key, raw[key], value)
+		}
 	}
 }

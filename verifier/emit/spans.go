@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/report"
+	"github.com/countersign-otel/countersign/ledger"
 )
 
 // spans adds the verdict span, in child mode with one child of zero length per
@@ -41,7 +42,18 @@ func (w writer) spans(list ptrace.SpanSlice, i *item) {
 	putText(attributes, "countersign.action.trace_id", i.Action.Action.TraceID)
 	putText(attributes, "countersign.action.span_id", i.Action.Action.SpanID)
 	if !child {
-		link(span, actionTrace, actionSpan)
+		link(span, actionTrace, actionSpan, "action")
+	}
+	if i.Previous != nil && i.Previous.Status == ledger.Settled {
+		was := *i
+		was.Run = *i.Previous // its span was told with ids of its own verdicts
+		trace := own
+		if !child {
+			trace = verdictTraceID(&was)
+		}
+		link(span, trace, deterministicSpanID(&was, "verdict"), "previous")
+	}
+	if !child {
 		return
 	}
 	parent := span.SpanID() // span is not valid any more once the list has grown
@@ -50,15 +62,15 @@ func (w writer) spans(list ptrace.SpanSlice, i *item) {
 	}
 }
 
-// link leads from the verdict to the action's span.
-func link(span ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
+// link leads from the verdict to the action's span, or to that of the verdict it replaces.
+func link(span ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID, what string) {
 	if trace.IsEmpty() || id.IsEmpty() {
 		return
 	}
 	to := span.Links().AppendEmpty()
 	to.SetTraceID(trace)
 	to.SetSpanID(id)
-	to.Attributes().PutStr("countersign.link", "action")
+	to.Attributes().PutStr("countersign.link", what)
 }
 
 func checkSpan(span ptrace.Span, i *item, trace pcommon.TraceID, parent pcommon.SpanID, n int, check report.Check) {

@@ -124,6 +124,21 @@ func (w writer) evaluation(record plog.LogRecord, i *item, lens engine.Lens, ver
 	attributes.PutStr("countersign.verdict.hash", hex.EncodeToString(verdict.Hash[:]))
 	attributes.PutInt("countersign.verdict.seq", verdict.Seq)
 	attributes.PutStr("countersign.chain.hash", hex.EncodeToString(verdict.ChainHash[:]))
+	if replaced := replacedVerdict(i, lens); replaced != nil {
+		attributes.PutStr("countersign.previous.verdict", replaced.Raw.Label())
+		attributes.PutStr("countersign.previous.hash", hex.EncodeToString(replaced.Hash[:]))
+	}
+}
+
+// replacedVerdict is the verdict of the same lens in the run that this one replaces; nil for the first.
+func replacedVerdict(i *item, lens engine.Lens) *ledger.StoredVerdict {
+	switch {
+	case i.Previous == nil:
+		return nil
+	case lens == engine.Outcome:
+		return &i.Previous.Outcome
+	}
+	return &i.Previous.Policy
 }
 
 // start fills in what all events share: they stand on the action's span.
@@ -166,6 +181,10 @@ func (w writer) about(attributes pcommon.Map, i *item) {
 		attributes.PutInt("countersign.previous.seq", i.Run.PreviousSeq)
 		attributes.PutBool("countersign.changed", i.Run.Changed)
 	}
+	if i.Previous != nil {
+		attributes.PutStr("countersign.previous.run.id", i.Previous.ID)
+		attributes.PutStr("countersign.previous.status", i.Previous.Status)
+	}
 	if trust := i.view.Summary.EvidenceTrust; trust != nil {
 		attributes.PutStr("countersign.evidence.trust", trust.String())
 	}
@@ -192,6 +211,10 @@ func (w writer) pair(attributes pcommon.Map, i *item) {
 		attributes.PutStr(prefix+".verdict", lens.verdict.Raw.Label())
 		putTexts(attributes, prefix+".reasons", lens.verdict.Reasons)
 		attributes.PutStr(prefix+".hash", hex.EncodeToString(lens.verdict.Hash[:]))
+		if replaced := replacedVerdict(i, lens.name); replaced != nil {
+			attributes.PutStr(prefix+".previous_verdict", replaced.Raw.Label())
+			attributes.PutStr(prefix+".previous_hash", hex.EncodeToString(replaced.Hash[:]))
+		}
 	}
 }
 
