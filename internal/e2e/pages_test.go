@@ -22,7 +22,7 @@ import (
 
 // pages are those of docs/ whose every command is run, in the order of the page.
 var pages = []string{
-	"http.md",
+	"http.md", "start-otel.md", "start-collector.md", "start-aevs.md", "start-audit.md",
 }
 
 // TestPages does what a reader of the documentation does: it runs the commands
@@ -114,8 +114,19 @@ func play(t *testing.T, commands []command) {
 	err := shell.Run()
 	compare(t, commands, strings.Split(stdout.String(), mark), addresses)
 	if err != nil || t.Failed() {
-		t.Errorf("the shell ended with %v; on stderr:\n%s", err, stderr.String())
+		t.Errorf("the shell ended with %v; on stderr:\n%s\n%s", err, stderr.String(), logsIn(shell.Dir))
 	}
+}
+
+// logsIn are the ends of what a page's processes wrote into files.
+func logsIn(dir string) string {
+	names, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+	var logs strings.Builder
+	for _, name := range names {
+		text, _ := os.ReadFile(name)
+		fmt.Fprintf(&logs, "%s:\n%s\n", filepath.Base(name), text[max(0, len(text)-2000):])
+	}
+	return logs.String()
 }
 
 // compare looks at the output of each command; parts are outputs and exit codes by turns.
@@ -150,6 +161,7 @@ var variables = map[string]string{
 	"localhost:4317":  "COUNTERSIGN_OTLP_GRPC",
 	"localhost:4318":  "COUNTERSIGN_OTLP_HTTP",
 	"localhost:4319":  "COUNTERSIGN_VERDICTS_HTTP",
+	"localhost:4320":  "COUNTERSIGN_AEVS",
 	"localhost:13133": "COUNTERSIGN_HEALTH",
 }
 
