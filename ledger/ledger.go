@@ -308,6 +308,9 @@ type Retention interface {
 	ExpireReports(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
 	// ExpireRejected removes rejected facts that came before the horizon for the last time.
 	ExpireRejected(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
+	// ExpireTraceContexts looks at the next trace contexts that were recorded
+	// before the horizon and removes those that can complete no action any more.
+	ExpireTraceContexts(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
 }
 
 // Keys are the API keys (hashed at rest).

@@ -46,14 +46,15 @@ type Expired struct {
 // Expiry is what one call of Expire did, or would do.
 type Expiry struct {
 	Horizon engine.Instant
-	// Facts and Reports count what was removed; Kept counts facts and reports
-	// that are older than the horizon and still needed.
-	Facts, Reports, KeptFacts, KeptReports int
+	// Facts, Reports and Contexts (of traces) count what was removed; Kept counts
+	// those that are older than the horizon and still needed.
+	Facts, Reports, Contexts             int
+	KeptFacts, KeptReports, KeptContexts int
 	// Rejected counts rejected facts that were removed; nothing needs them.
 	Rejected int
 }
 
-// Expire removes the facts and the reports of one tenant that are older than
+// Expire removes the facts, the reports and the trace contexts of one tenant that are older than
 // the horizon and that nothing needs, page by page, each in a transaction of
 // its own: it can be stopped at any time and called again. Each page notes the
 // horizon with what it removed (Audit.Dropped).
@@ -68,6 +69,7 @@ type Expiry struct {
 //
 // A report stays until its run and its action are older than the horizon,
 // the action is settled and not due, and no event about the run waits for delivery.
+// A trace context stays while an action of its trace is younger than the horizon or not settled.
 //
 // Runs, verdicts, their documents and the chain always stay. Rejected facts go
 // when they did not come again since the horizon.
@@ -86,6 +88,10 @@ func Expire(ctx context.Context, store Ledger, tenant string, horizon, now engin
 		return e.done, err
 	}
 	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireReports(ctx, tenant, p) }, &e.done.Reports, &e.done.KeptReports)
+	if err != nil {
+		return e.done, err
+	}
+	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireTraceContexts(ctx, tenant, p) }, &e.done.Contexts, &e.done.KeptContexts)
 	if err != nil {
 		return e.done, err
 	}

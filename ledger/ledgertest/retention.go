@@ -118,6 +118,54 @@ func exerciseRetention(t *testing.T, open opener) {
 		wantSame(t, "left", b.left("near", "far"), []string{"near"})
 	})
 
+	t.Run("ContextsOfSettledTracesGo", func(t *testing.T) {
+		b := setup(t, open)
+		in := func(traceID, id string, verify bool) (context ledger.TraceContext, item ledger.RecordRequest) {
+			a := act(id, "order_1")
+			a.TraceID = traceID
+			return ledger.TraceContext{TraceID: traceID, SpanID: "01", StartNanos: 1, EndNanos: 9, Agent: "bot"}, ledger.RecordRequest{Action: a, StartedNanos: 20, Verify: verify}
+		}
+		settled, one := in(`quote " and \\`, "settled", true)
+		pending, two := in("pending", "pending", true)
+		younger, three := in("younger", "younger", true)
+		three.Action.RequestedAt = horizon
+		unused, _ := in("unused", "", false)
+		b.recordItems(acme, noon, one, two, three)
+		b.contexts(noon, settled, pending, younger, unused)
+		theirs := pending
+		theirs.TraceID = "theirs"
+		b.update(func(tx ledger.Tx) error {
+			return tx.RecordTraceContexts(t.Context(), other, []ledger.TraceContext{theirs}, noon)
+		})
+		late := settled
+		late.TraceID = "recorded late"
+		b.contexts(horizon, late)
+		for id, status := range map[string]string{"settled": ledger.Settled, "pending": ledger.Pending} {
+			b.settle(engine.ClaimID(acme, id), status, engine.Verified, noon)
+		}
+		b.settle(engine.ClaimID(acme, "younger"), ledger.Settled, engine.Verified, horizon)
+		for _, rehearse := range []bool{true, false} {
+			done := b.expire(horizon, rehearse)
+			wantSame(t, "dropped and kept", [2]int{done.Contexts, done.KeptContexts}, [2]int{2, 2})
+		}
+		wantSame(t, "noted, so that no old action is recorded without its agent", b.dropped(acme).Horizon, horizon)
+		done := b.expire(horizon, false)
+		wantSame(t, "again", [2]int{done.Contexts, done.KeptContexts}, [2]int{0, 2})
+		page, looked := ledger.ExpiryPage{Horizon: horizon + 1, Limit: 1, Now: later, Rehearse: true}, 0
+		for {
+			var result ledger.Expired
+			b.update(func(tx ledger.Tx) (err error) {
+				result, err = tx.ExpireTraceContexts(t.Context(), acme, page)
+				return err
+			})
+			looked += result.Looked
+			if page.After = result.Next; page.After == "" {
+				break
+			}
+		}
+		wantSame(t, "pages meet every row", looked, 3)
+	})
+
 	t.Run("EventsAreDeliveredWhole", func(t *testing.T) {
 		b := setup(t, open)
 		b.record(act("a", "order_1"))

@@ -204,7 +204,10 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 			if _, err := tx.ExpireFacts(t.Context(), tenant, page); err != nil {
 				return err
 			}
-			_, err := tx.ExpireReports(t.Context(), tenant, page)
+			if _, err := tx.ExpireReports(t.Context(), tenant, page); err != nil {
+				return err
+			}
+			_, err := tx.ExpireTraceContexts(t.Context(), tenant, page)
 			return err
 		}},
 	}

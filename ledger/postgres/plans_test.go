@@ -27,7 +27,7 @@ var hot = []string{
 	"KnownClaims", "UpdateClaims", "CompleteClaims", "CompensationChains", "LockClaims", "SetLatest", "SnapshotActions", "Peers",
 	"Wake", "WakeSubjects", "WakeReversed", "WakeReaders",
 	"DueTenants", "NextDue", "LeaseDue", "LeaseActions", "LeasesOf", "ScheduleDue", "FinishDue", "Release", "Park", "ParkedActions",
-	"LatestRuns", "Runs", "RunsBySeq", "Actions", "Compensations", "ReadChain", "ChainRuns", "FactsByRef", "CheckLatest", "VerdictByHash", "Dropped", "ExpiredClaims", "OldFacts", "DropFacts", "OldReports",
+	"LatestRuns", "Runs", "RunsBySeq", "Actions", "Compensations", "ReadChain", "ChainRuns", "FactsByRef", "CheckLatest", "VerdictByHash", "Dropped", "ExpiredClaims", "OldFacts", "DropFacts", "OldReports", "OldContexts", "DropContexts",
 	"ReadEvents", "EventHead", "WaitingEvents", "LeaseOutbox", "RemoveEvents", "RetryEvents", "KeyByHash",
 }
 

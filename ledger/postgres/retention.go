@@ -19,6 +19,8 @@ var (
 	dropFacts         = named("DropFacts")
 	oldReports        = named("OldReports")
 	dropReports       = named("DropReports")
+	oldContexts       = named("OldContexts")
+	dropContexts      = named("DropContexts")
 	noteDropped       = named("NoteDropped")
 )
 
@@ -120,6 +122,53 @@ func (t *tx) ExpireReports(ctx context.Context, tenant string, page ledger.Expir
 		return ledger.Expired{}, err
 	}
 	return result, t.noteDropped(ctx, tenant, page, 0, reports)
+}
+
+// contextCursor is a trace context, in the order of its key.
+type contextCursor struct {
+	Trace string `json:"t"`
+	Span  string `json:"s"`
+}
+
+// ExpireTraceContexts implements ledger.Retention.
+func (t *tx) ExpireTraceContexts(ctx context.Context, tenant string, page ledger.ExpiryPage) (ledger.Expired, error) {
+	if err := t.takeRetention(ctx); err != nil {
+		return ledger.Expired{}, err
+	}
+	var after contextCursor
+	if err := readAfter(page.After, &after); err != nil {
+		return ledger.Expired{}, err
+	}
+	type old struct {
+		contextCursor
+		needed bool
+	}
+	rows, err := collect(ctx, t, oldContexts, func(row pgx.CollectableRow) (o old, err error) {
+		return o, row.Scan(&o.Trace, &o.Span, &o.needed)
+	}, tenant, int64(page.Horizon), after.Trace, after.Span, page.Limit)
+	if err != nil {
+		return ledger.Expired{}, err
+	}
+	result := ledger.Expired{Looked: len(rows)}
+	var traces, spans []string
+	for _, o := range rows {
+		if !o.needed {
+			traces, spans = append(traces, o.Trace), append(spans, o.Span)
+		}
+	}
+	result.Dropped = len(traces)
+	if len(rows) == page.Limit {
+		if result.Next, err = writeAfter(rows[len(rows)-1].contextCursor); err != nil {
+			return ledger.Expired{}, err
+		}
+	}
+	if len(traces) == 0 || page.Rehearse {
+		return result, nil
+	}
+	if _, err := t.execute(ctx, dropContexts, tenant, traces, spans); err != nil {
+		return ledger.Expired{}, err
+	}
+	return result, t.noteDropped(ctx, tenant, page, 0, 0)
 }
 
 func (t *tx) noteDropped(ctx context.Context, tenant string, page ledger.ExpiryPage, facts, reports int64) error {

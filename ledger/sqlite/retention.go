@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,6 +20,8 @@ var (
 	declareDropping = fixed.Named("DeclareDropping")
 	endDropping     = fixed.Named("EndDropping")
 	noteDropped     = fixed.Named("NoteDropped")
+	oldContexts     = fixed.Named("OldContexts")
+	dropContexts    = fixed.Named("DropContexts")
 )
 
 // oldRow is a row that is older than the horizon.
@@ -74,6 +77,53 @@ func (t *tx) ExpireReports(ctx context.Context, tenant string, page ledger.Expir
 		reports, err = t.execute(ctx, dropReports, tenant, ids, ledger.DroppedReport)
 		return 0, reports, err
 	})
+}
+
+// ExpireTraceContexts implements ledger.Retention.
+func (t *tx) ExpireTraceContexts(ctx context.Context, tenant string, page ledger.ExpiryPage) (ledger.Expired, error) {
+	var after [2]string // trace and span, the order of the table
+	if page.After != "" {
+		if err := json.Unmarshal([]byte(page.After), &after); err != nil {
+			return ledger.Expired{}, fmt.Errorf("%w: page after %q", ledger.ErrFilter, page.After)
+		}
+	}
+	type old struct {
+		key    [2]string
+		needed bool
+	}
+	rows, err := collect(ctx, t, oldContexts, func(scan scan) (o old, err error) {
+		return o, scan(&o.key[0], &o.key[1], &o.needed)
+	}, tenant, page.Horizon, after[0], after[1], page.Limit)
+	if err != nil {
+		return ledger.Expired{}, err
+	}
+	result := ledger.Expired{Looked: len(rows)}
+	var gone [][2]string
+	for _, o := range rows {
+		if !o.needed {
+			gone = append(gone, o.key)
+		}
+	}
+	result.Dropped = len(gone)
+	if len(rows) == page.Limit {
+		next, err := json.Marshal(rows[len(rows)-1].key)
+		if err != nil {
+			return ledger.Expired{}, err
+		}
+		result.Next = string(next)
+	}
+	if len(gone) == 0 || page.Rehearse {
+		return result, nil
+	}
+	keys, err := json.Marshal(gone)
+	if err != nil {
+		return ledger.Expired{}, err
+	}
+	if _, err := t.execute(ctx, dropContexts, tenant, string(keys)); err != nil {
+		return ledger.Expired{}, err
+	}
+	_, err = t.execute(ctx, noteDropped, tenant, page.Horizon, page.Now, 0, 0)
+	return result, err
 }
 
 // drop removes what is not needed inside a declared removal: the triggers let
