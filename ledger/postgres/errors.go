@@ -38,6 +38,9 @@ func fail(doing string, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%w: %s", ledger.ErrNotFound, doing)
 	}
+	if worded := connecting(err); worded != err { //nolint:errorlint // whether it is another one
+		return fmt.Errorf("%w: %w", sentinel(err), worded) // what was being done says nothing then
+	}
 	return fmt.Errorf("%w: %s: %w", sentinel(err), doing, err)
 }
 

@@ -304,6 +304,34 @@ func TestSQLStates(t *testing.T) {
 	}
 }
 
+// Whoever starts a program without its server reads one line with what to do.
+func TestNoConnectionIsOneLineWithTheRemedy(t *testing.T) {
+	t.Parallel()
+	address := migratedURL(t)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := u.Host
+	for name, test := range map[string]struct{ url, want string }{
+		"refused": {"postgres://me:secret@127.0.0.1:1/x", `no connection to PostgreSQL at 127.0.0.1:1 as user "me" to database "x": connection refused; start the server, or correct host and port in the store's URL`},
+		"several": {"postgres://me@127.0.0.1:1,127.0.0.1:2/x", `no connection to PostgreSQL at 127.0.0.1:1, 127.0.0.1:2 as user "me" to database "x": connection refused; start the server, or correct host and port in the store's URL`},
+		"socket":  {"host=/nowhere user=me dbname=x", `no connection to PostgreSQL at /nowhere:5432 as user "me" to database "x": there is no such socket; start the server, or correct host and port in the store's URL`},
+		"database": {with(t, address, "dbname", "nowhere"), `no connection to PostgreSQL at ` + at + ` as user "` + u.User.Username() +
+			`" to database "nowhere": database "nowhere" does not exist (SQLSTATE 3D000); correct the database in the store's URL, or create it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := open(t, test.url)
+			for what, err := range map[string]error{"migrate": store.Migrate(t.Context()), "check": store.CheckSchema(t.Context()), "view": store.View(t.Context(), func(ledger.Tx) error { return nil })} {
+				if want := "store unavailable: " + test.want; err == nil || err.Error() != want || !errors.Is(err, ledger.ErrUnavailable) {
+					t.Errorf("%s:\n  got  %v\n  want %s", what, err, want)
+				}
+			}
+		})
+	}
+}
+
 // A statement that waits too long is unavailable; one that waits too long for a
 // lock is tried again, a bounded number of times.
 func TestWaitsAreBounded(t *testing.T) {
