@@ -47,6 +47,7 @@ down: ## ends what make up started
 
 .PHONY: test
 test: build ## every test; needs PostgreSQL 15 or newer installed, not running
+	go test -C examples/temporal ./...
 	go test ./...
 
 .PHONY: test/race

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/open"
+	"github.com/countersign-otel/countersign/verifier/client"
+	"github.com/countersign-otel/countersign/verifier/keys"
+	"github.com/countersign-otel/countersign/verifier/serve"
+)
+
+// sidecar starts one, and returns its address and a key for the role.
+func sidecar(t *testing.T) (address string, key func(role string, sources ...string) string) {
+	t.Helper()
+	config := serve.Default()
+	config.Store = "sqlite:" + filepath.Join(t.TempDir(), "test.db")
+	config.Listen = "localhost:0"
+	config.Contracts = []string{"../../contracts"}
+	ctx, stop := context.WithCancel(context.Background())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- serve.Run(ctx, config, serve.Options{Ready: func(url string) { ready <- url }})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case address = <-ready:
+	case err := <-ended:
+		ended <- nil
+		t.Fatal(err)
+	}
+	return address, func(role string, sources ...string) string {
+		store, err := open.Ledger(t.Context(), config.Store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		_, secret, err := keys.Create(t.Context(), store, keys.Request{Role: role, Sources: sources}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(secret)
+	}
+}
+
+func dial(t *testing.T, address, key string) *client.Client {
+	t.Helper()
+	c, err := client.New(address, client.WithKey(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ask(t *testing.T, request *http.Request) (*http.Response, string) {
+	t.Helper()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+func post(t *testing.T, url, body string) *http.Request {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request
+}
+
+// TestRefundIsRecordedAndGated goes from an agent's request to "done".
+func TestRefundIsRecordedAndGated(t *testing.T) {
+	address, key := sidecar(t)
+	recorder := dial(t, address, key(ledger.RoleRecorder))
+	server := httptest.NewServer(service(recorder))
+	defer server.Close()
+
+	request := post(t, server.URL+"/refunds", `{"order_id": "order_1", "amount": 180.10}`)
+	request.Header.Set("traceparent", "00-7b1f0c5de2a94d3c8e6f1a2b3c4d5e01-a1b2c3d4e5f60101-01")
+	response, body := ask(t, request)
+	id := response.Header.Get(actionHeader)
+	if response.StatusCode != http.StatusCreated || body != "refunded\n" || id == "" {
+		t.Fatalf("got %s %q with action %q", response.Status, body, id)
+	}
+	shown, err := recorder.Get(t.Context(), id)
+	if err != nil || string(shown.Action.Params) != `{"amount":180.10}` || shown.Action.TraceID != "7b1f0c5de2a94d3c8e6f1a2b3c4d5e01" || shown.Action.ReportedOutcome != "success" {
+		t.Fatalf("recorded %+v with params %s, %v", shown.Action, shown.Action.Params, err)
+	}
+
+	evidence := dial(t, address, key(ledger.RoleEvidence, "stripe", "shopify", "crm", "messaging"))
+	if _, err := evidence.Push(t.Context(), effects("order_1", shown.Action.RequestedAt)); err != nil {
+		t.Fatal(err)
+	}
+	response, body = ask(t, get(t, server.URL+"/refunds/"+id+"/done"))
+	if response.StatusCode != http.StatusOK || !strings.HasPrefix(body, "PASS — all 4 expected effects") {
+		t.Errorf("the gate answers %s %q", response.Status, body)
+	}
+	if response, _ = ask(t, get(t, server.URL+"/refunds/unknown/done")); response.StatusCode != http.StatusNotFound {
+		t.Errorf("for an unknown action the gate answers %s", response.Status)
+	}
+}
+
+func get(t *testing.T, url string) *http.Request {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request
+}
+
+func effects(order string, at time.Time) client.Batch {
+	fact := func(source, kind string) client.Fact {
+		return client.Fact{Source: source, Type: kind, SubjectID: order, SubjectKind: "order", OccurredAt: at}
+	}
+	eligible, refunded := fact("shopify", "order_status"), fact("stripe", "refund_created")
+	eligible.Attributes = map[string]string{"status": "eligible"}
+	refunded.Attributes = map[string]any{"amount": json.Number("180.10")}
+	return client.Batch{Facts: []client.Fact{eligible, refunded, fact("shopify", "order_cancelled"), fact("crm", "note_added"), fact("messaging", "customer_notified")}}
+}
+
+// TestAnswersWithoutASidecar: who does the work is not held up by who checks it.
+func TestAnswersWithoutASidecar(t *testing.T) {
+	nobody := httptest.NewServer(http.NotFoundHandler())
+	defer nobody.Close()
+	server := httptest.NewServer(service(dial(t, nobody.URL, "")))
+	defer server.Close()
+	if response, body := ask(t, post(t, server.URL+"/refunds", `{"order_id": "order_1"}`)); response.StatusCode != http.StatusCreated || body != "refunded\n" {
+		t.Errorf("got %s %q", response.Status, body)
+	}
+	for name, body := range map[string]string{"no JSON": "order_1", "no order": "{}", "huge": strings.Repeat(" ", maxBody+1)} {
+		if response, _ := ask(t, post(t, server.URL+"/refunds", body)); response.StatusCode/100 != 4 {
+			t.Errorf("%s: got %s", name, response.Status)
+		}
+	}
+}
