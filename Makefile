@@ -78,8 +78,9 @@ bench: $(TOOLS)/benchstat ## benchmarks (BENCH=regexp COUNT=n PKG=./...), compar
 	@if [ -f build/bench.base.txt ]; then $(TOOLS)/benchstat build/bench.base.txt build/bench.txt; else $(TOOLS)/benchstat build/bench.txt; fi
 
 .PHONY: bench/peers
-bench/peers: ## the engine beside general policy engines, which are a module of their own
+bench/peers: ## the engine beside general policy engines, the processor beside contrib's transform: modules of their own
 	go test -C internal/benchpeers -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
+	go test -C internal/benchpeers/processors -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
 
 .PHONY: clean
 clean: ## removes bin/ and build/

@@ -15,13 +15,10 @@ type Action struct {
 	StartedNanos int64
 }
 
-// actionFields is the largest number of fields of one action.
-const actionFields = 20
-
 // AppendAction adds one action to those that a span or log record carries.
 func AppendAction(attributes pcommon.Map, a Action) {
 	m := appendMap(attributes, ActionsKey)
-	m.EnsureCapacity(actionFields)
+	m.EnsureCapacity(a.fields())
 	putText(m, tenantField, a.Tenant)
 	putText(m, actionIDField, a.Action.ActionID)
 	putText(m, contractIDField, a.Action.ContractID)
@@ -48,6 +45,26 @@ func AppendAction(attributes pcommon.Map, a Action) {
 	putText(m, referenceIDField, a.Action.ReferenceID)
 	putText(m, toolField, a.Action.Tool)
 	putText(m, reportedOutcomeField, a.Action.ReportedOutcome)
+}
+
+// fields is how many of its fields are set.
+func (a *Action) fields() int {
+	n := 1 // requested_at
+	for _, text := range [...]string{
+		a.Tenant, a.Action.ActionID, a.Action.ContractID, a.Action.WorkflowID, a.Action.AgentID, a.Action.ActionType,
+		a.Action.SubjectID, a.Action.SubjectKind, a.Action.Channel, a.Action.Compensates, a.Action.TraceID, a.Action.SpanID,
+		a.Action.SessionID, a.Action.ReferenceID, a.Action.Tool, a.Action.ReportedOutcome,
+	} {
+		if text != "" {
+			n++
+		}
+	}
+	for _, set := range [...]bool{a.Action.ContractVersion != 0, a.StartedNanos != 0, a.Action.Params.Captured()} {
+		if set {
+			n++
+		}
+	}
+	return n
 }
 
 // appendMap adds an empty map to the slice under key. Anything else that

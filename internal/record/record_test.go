@@ -80,6 +80,10 @@ func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 			}
 			AppendAction(span.Attributes(), a)
 			want.Actions = append(want.Actions, a)
+			written, _ := span.Attributes().Get(ActionsKey)
+			if n := written.Slice().At(len(want.Actions) - 1).Map().Len(); n != a.fields() {
+				t.Fatalf("%d fields are written, and there was room for %d", n, a.fields())
+			}
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "facts") {
 			f := Fact{

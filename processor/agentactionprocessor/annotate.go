@@ -16,6 +16,7 @@ type batch struct {
 	tenant string
 	// noTenant says why nothing of this batch can be recorded.
 	noTenant error
+	scratch  scratch
 }
 
 func (p *annotator) begin(ctx context.Context) *batch {
@@ -32,7 +33,7 @@ func annotate[K any](b *batch, rules []rule[K], tc K, c *call, carrier pcommon.M
 		return
 	}
 	outcome := noRule
-	decide(b.Context, rules, tc, c, func(d *decision) {
+	decide(b.Context, &b.scratch, rules, tc, c, func(d *decision) {
 		if d.skipped {
 			return
 		}

@@ -17,6 +17,15 @@ type call struct {
 	verified verifiedactions.Type
 	// reference is the reference id of a receipt.
 	reference string
+	// traceText is the trace id in hex, once somebody asked for it.
+	traceText string
+}
+
+func (c *call) trace() string {
+	if c.traceText == "" {
+		c.traceText = c.TraceID.String()
+	}
+	return c.traceText
 }
 
 // ofSpan is a dialect's call with the reference id of the receipt that a
@@ -38,7 +47,7 @@ func (c *call) actionID() string {
 	}
 	run := c.Session
 	if !c.TraceID.IsEmpty() {
-		run = c.TraceID.String()
+		run = c.trace()
 	}
 	// A call id that leaves no room for its run is no use as an id.
 	if c.CallID != "" && run != "" && len(run)+1+len(c.CallID) <= engine.MaxOpaque {
@@ -47,7 +56,7 @@ func (c *call) actionID() string {
 	if c.TraceID.IsEmpty() || c.SpanID.IsEmpty() {
 		return ""
 	}
-	return c.TraceID.String() + "-" + c.SpanID.String()
+	return c.trace() + "-" + c.SpanID.String()
 }
 
 // startedNanos is the start of the call, else when it was observed; 0 for neither.

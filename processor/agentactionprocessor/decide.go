@@ -21,35 +21,41 @@ type decision struct {
 	err  error
 }
 
+// scratch is what decide works with; one serves a whole batch.
+type scratch struct {
+	callContext
+	decision
+	ids []string
+}
+
 // decide lets every rule that concerns the call make an action of it, in the
-// order of the configuration.
-func decide[K any](ctx context.Context, rules []rule[K], tc K, c *call, each func(*decision)) {
-	callCtx := callContext{ctx, c}
-	var known [4]string
-	ids := known[:0]
+// order of the configuration. A decision is no longer valid after each returns.
+func decide[K any](ctx context.Context, s *scratch, rules []rule[K], tc K, c *call, each func(*decision)) {
+	s.callContext = callContext{ctx, c}
+	s.ids = s.ids[:0]
 	for i := range rules {
 		if !rules[i].concerns(c) {
 			continue
 		}
-		d := rules[i].decide(&callCtx, tc)
+		d := &s.decision
+		*d = decision{rule: rules[i].ruleHead}
+		rules[i].decide(&s.callContext, tc, d)
 		if d.err == nil && !d.skipped {
-			ids = append(ids, d.tellApart(ids))
+			s.ids = append(s.ids, d.tellApart(s.ids))
 		}
-		each(&d)
+		each(d)
 	}
 }
 
-func (r *rule[K]) decide(ctx *callContext, tc K) decision {
-	d := decision{rule: r.ruleHead}
+func (r *rule[K]) decide(ctx *callContext, tc K, d *decision) {
 	held, err := r.holds(ctx, tc)
 	if err != nil || !held {
 		d.skipped, d.err = err == nil, err
-		return d
+		return
 	}
 	var notes []error
-	d.action, notes, d.err = r.action(ctx, tc)
+	notes, d.err = r.action(ctx, tc, &d.action)
 	d.note = errors.Join(notes...)
-	return d
 }
 
 // tellApart: several rules may record one call, each as an action of its own.

@@ -51,7 +51,7 @@ func (p *annotator) annotateLog(b *batch, ld plog.Logs, found *dialect.Call) {
 	}
 	tc := ottllog.NewTransformContext(at.resource, at.scope, at.entry)
 	defer tc.Close()
-	annotate(b, p.logRules, tc, &call{ToolCall: &found.ToolCall}, at.entry.Attributes())
+	annotate(b, p.logRules, tc, &call{ToolCall: found.ToolCall}, at.entry.Attributes())
 }
 
 // annotateVerifiedLog records the VerifiedActions that a log record carries.

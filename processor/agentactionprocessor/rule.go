@@ -86,18 +86,18 @@ func (r *rule[K]) holds(ctx *callContext, tc K) (bool, error) {
 	return held, nil
 }
 
-// action makes the action that the rule records of the call. Notes say what
+// action fills in the action that the rule records of the call. Notes say what
 // had to be left out of it.
-func (r *rule[K]) action(ctx *callContext, tc K) (a engine.Action, notes []error, err error) {
+func (r *rule[K]) action(ctx *callContext, tc K, a *engine.Action) (notes []error, err error) {
 	c := ctx.call
-	a = engine.Action{
+	*a = engine.Action{
 		ContractID:      r.contract,
 		ContractVersion: r.version,
 		WorkflowID:      c.Workflow,
 		AgentID:         c.Agent,
 		ActionType:      r.actionType,
 		SubjectKind:     r.kind,
-		TraceID:         c.TraceID.String(),
+		TraceID:         c.trace(),
 		SpanID:          c.SpanID.String(),
 		SessionID:       c.Session,
 		ReferenceID:     c.reference,
@@ -105,24 +105,24 @@ func (r *rule[K]) action(ctx *callContext, tc K) (a engine.Action, notes []error
 		ReportedOutcome: string(c.Outcome),
 	}
 	if a.SubjectID, err = required(ctx, tc, &r.subjectID, "subject_id"); err != nil {
-		return engine.Action{}, nil, err
+		return nil, err
 	}
 	if a.ActionID, err = r.id(ctx, tc); err != nil {
-		return engine.Action{}, nil, err
+		return nil, err
 	}
 	if a.RequestedAt, err = r.moment(ctx, tc); err != nil {
-		return engine.Action{}, nil, err
+		return nil, err
 	}
 	if a.Compensates, err = evalText(ctx, tc, &r.compensates); err != nil {
-		return engine.Action{}, nil, fmt.Errorf("compensates: %w", err)
+		return nil, fmt.Errorf("compensates: %w", err)
 	}
-	notes = r.fillOptional(ctx, tc, &a)
+	notes = r.fillOptional(ctx, tc, a)
 	var note error
 	if a.Params, note = r.evalParams(ctx, tc); note != nil {
 		notes = append(notes, note)
 	}
-	a, err = a.Normalize()
-	return a, notes, err
+	*a, err = a.Normalize()
+	return notes, err
 }
 
 // fillOptional leaves out what does not work, and says so.

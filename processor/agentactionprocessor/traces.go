@@ -60,7 +60,7 @@ func (p *annotator) annotateSpan(b *batch, td ptrace.Traces, found *dialect.Call
 	at := spanAt(td, found.At)
 	tc := ottlspan.NewTransformContext(at.resource, at.scope, at.span)
 	defer tc.Close()
-	c := ofSpan(&found.ToolCall, at.span.Attributes())
+	c := ofSpan(found.ToolCall, at.span.Attributes())
 	annotate(b, p.spanRules, tc, &c, at.span.Attributes())
 }
 

@@ -159,12 +159,12 @@ func (p *annotator) tryTraces(td ptrace.Traces) []TryResult {
 			place := spanAt(td, at)
 			tc := ottlspan.NewTransformContext(place.resource, place.scope, place.span)
 			defer tc.Close()
-			decide(context.Background(), p.spanRules, tc, c, each)
+			decide(context.Background(), new(scratch), p.spanRules, tc, c, each)
 		}})
 	}
 	for i := range found.Calls {
 		if at := spanAt(td, found.Calls[i].At); !isOwn(at.scope.Scope()) {
-			add(ofSpan(&found.Calls[i].ToolCall, at.span.Attributes()), found.Calls[i].At)
+			add(ofSpan(found.Calls[i].ToolCall, at.span.Attributes()), found.Calls[i].At)
 		}
 	}
 	for _, m := range scan.found {
@@ -186,12 +186,12 @@ func (p *annotator) tryLogs(ld plog.Logs) []TryResult {
 			place := logAt(ld, at)
 			tc := ottllog.NewTransformContext(place.resource, place.scope, place.entry)
 			defer tc.Close()
-			decide(context.Background(), p.logRules, tc, c, each)
+			decide(context.Background(), new(scratch), p.logRules, tc, c, each)
 		}})
 	}
 	for i := range found.Calls {
 		if !isOwn(logAt(ld, found.Calls[i].At).scope.Scope()) {
-			add(call{ToolCall: &found.Calls[i].ToolCall}, found.Calls[i].At)
+			add(call{ToolCall: found.Calls[i].ToolCall}, found.Calls[i].At)
 		}
 	}
 	for _, m := range scan.found {
@@ -211,12 +211,12 @@ func results(trials []trial, contexts []dialect.Context) []TryResult {
 	})
 	whole := dialect.Batch{Contexts: contexts}
 	for i := range trials {
-		whole.Calls = append(whole.Calls, dialect.Call{ToolCall: *trials[i].ToolCall, At: trials[i].at})
+		whole.Calls = append(whole.Calls, dialect.Call{ToolCall: trials[i].ToolCall, At: trials[i].at})
 	}
 	whole = whole.Complete()
 	shown := make([]TryResult, len(trials))
 	for i := range trials {
-		shown[i] = trials[i].result(&whole.Calls[i].ToolCall)
+		shown[i] = trials[i].result(whole.Calls[i].ToolCall)
 	}
 	return shown
 }
@@ -264,8 +264,8 @@ func tryAction(a *engine.Action, completed *dialect.ToolCall) *TryAction {
 		TraceID: orNull(a.TraceID), SpanID: orNull(a.SpanID),
 		SessionID: firstOrNull(a.SessionID, completed.Session), ReferenceID: orNull(a.ReferenceID),
 	}
-	if a.ContractVersion != 0 {
-		shown.ContractVersion = &a.ContractVersion
+	if version := a.ContractVersion; version != 0 {
+		shown.ContractVersion = &version
 	}
 	return shown
 }

@@ -19,37 +19,46 @@ import (
 // memory used does not grow with the input.
 type structureText struct {
 	text    []byte
-	bytes   int
-	sum     hash.Hash
+	beyond  int       // bytes past the limit
+	sum     hash.Hash // nil within the limit
 	tooDeep bool
 }
 
 func textOfStructure(v pcommon.Value) *structureText {
-	t := &structureText{sum: sha256.New()}
+	t := &structureText{}
 	t.value(v, 0)
-	t.flush()
 	return t
 }
 
 // over reports whether the structure broke a limit.
-func (t *structureText) over() bool { return t.tooDeep || t.bytes > MaxValueBytes }
+func (t *structureText) over() bool { return t.tooDeep || t.sum != nil }
 
-func (t *structureText) flush() {
-	if t.bytes == 0 { // nothing was hashed yet
+// size is the length of the whole text.
+func (t *structureText) size() int { return len(t.text) + t.beyond }
+
+// digest is the lower-case hex SHA-256 of the whole text.
+func (t *structureText) digest() string {
+	t.hash()
+	return hexOf([32]byte(t.sum.Sum(nil)))
+}
+
+// hash starts hashing with what was kept.
+func (t *structureText) hash() {
+	if t.sum == nil {
+		t.sum = sha256.New()
 		t.sum.Write(t.text)
-		t.bytes = len(t.text)
 	}
 }
 
 // write adds to the text, or past the limit to the hash only.
 func (t *structureText) write(s []byte) {
-	if t.bytes == 0 && len(t.text)+len(s) <= MaxValueBytes {
+	if t.sum == nil && len(t.text)+len(s) <= MaxValueBytes {
 		t.text = append(t.text, s...)
 		return
 	}
-	t.flush()
+	t.hash()
 	t.sum.Write(s)
-	t.bytes += len(s)
+	t.beyond += len(s)
 }
 
 func (t *structureText) raw(s string) { t.write([]byte(s)) }

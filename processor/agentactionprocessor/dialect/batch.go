@@ -13,7 +13,7 @@ type Position struct{ Resource, Scope, Item int }
 
 // Call is a tool call and the span or record it is recorded on.
 type Call struct {
-	ToolCall
+	*ToolCall
 	At Position
 	// Merged are further spans or records of the same call (D32).
 	Merged []Position
@@ -39,6 +39,7 @@ type Batch struct {
 func (r *Recognizer) Traces(td ptrace.Traces) Batch {
 	var b Batch
 	claude := false
+	var v *view // one for all calls, and none for a batch without
 	eachSpan(td, r.scanner.scope, func(m marks, p place) {
 		m |= r.scanner.span(p.span)
 		if c, ok := r.context(m, p.resource, p.scope, p.span); ok {
@@ -51,7 +52,11 @@ func (r *Recognizer) Traces(td ptrace.Traces) Batch {
 			b.Skipped = append(b.Skipped, Skipped{p.Position, p.span.SpanID(), why})
 			return
 		}
-		call := r.toolCall(m, p.resource, p.scope, p.span)
+		if v == nil {
+			v = new(view)
+		}
+		*v = spanView(p.resource, p.scope, p.span)
+		call := r.toolCall(m, v)
 		claude = claude || call.Dialect == claudeCodeSpan.Name
 		b.Calls = append(b.Calls, Call{ToolCall: call, At: p.Position})
 	})
@@ -104,7 +109,7 @@ func (b *Batch) hearClaudeChildren(td ptrace.Traces) {
 		}
 	})
 	for i := range b.Calls {
-		call := &b.Calls[i].ToolCall
+		call := b.Calls[i].ToolCall
 		outcome, ok := said[spanKey{call.TraceID, call.SpanID}]
 		if !ok || call.Dialect != claudeCodeSpan.Name {
 			continue
@@ -159,7 +164,7 @@ func (b *Batch) merge(td ptrace.Traces, r *Recognizer) {
 	t := b.tree(td, r)
 	order, depths := make([]int, len(b.Calls)), make([]int, len(b.Calls))
 	for i := range b.Calls {
-		order[i], depths[i] = i, t.depth(&b.Calls[i].ToolCall)
+		order[i], depths[i] = i, t.depth(b.Calls[i].ToolCall)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(depths[a], depths[b]) })
 
@@ -177,13 +182,17 @@ func (b *Batch) merge(td ptrace.Traces, r *Recognizer) {
 }
 
 func (b *Batch) dropMerged(into []int) {
-	kept := make([]Call, 0, len(b.Calls))
+	outer := make([]pcommon.SpanID, len(into))
+	for i := range into {
+		outer[i] = b.Calls[into[i]].SpanID
+	}
+	kept := b.Calls[:0]
 	for i, call := range b.Calls {
 		if into[i] == i {
 			kept = append(kept, call)
 			continue
 		}
-		why := "reports the same call as span " + b.Calls[into[i]].SpanID.String()
+		why := "reports the same call as span " + outer[i].String()
 		b.Skipped = append(b.Skipped, Skipped{call.At, call.SpanID, why})
 	}
 	b.Calls = kept
@@ -191,7 +200,7 @@ func (b *Batch) dropMerged(into []int) {
 
 // outer finds the call that call i reports again, on the way up to the root.
 func (b *Batch) outer(t tree, i int) (int, bool) {
-	inner := &b.Calls[i].ToolCall
+	inner := b.Calls[i].ToolCall
 	belowAgent := false
 	parent := inner.ParentSpanID
 	for range maxAncestors {
@@ -200,7 +209,7 @@ func (b *Batch) outer(t tree, i int) (int, bool) {
 			return 0, false
 		}
 		if n.call >= 0 && n.call != i {
-			return n.call, sameCall(&b.Calls[n.call].ToolCall, inner, belowAgent)
+			return n.call, sameCall(b.Calls[n.call].ToolCall, inner, belowAgent)
 		}
 		belowAgent = belowAgent || n.agent
 		parent = n.parent
@@ -250,7 +259,7 @@ func (c *Call) absorb(inner *Call) {
 		c.takeSource(fieldOutcome, inner)
 	}
 	for _, f := range []struct {
-		name       string
+		field      field
 		into, from *string
 	}{
 		{fieldTool, &c.Tool, &inner.Tool},
@@ -262,16 +271,16 @@ func (c *Call) absorb(inner *Call) {
 	} {
 		if *f.into == "" && *f.from != "" {
 			*f.into = *f.from
-			c.takeSource(f.name, inner)
+			c.takeSource(f.field, inner)
 		}
 	}
 }
 
 // takeSource says which span or record of the batch supplied the field.
-func (c *Call) takeSource(field string, inner *Call) {
+func (c *Call) takeSource(f field, inner *Call) {
 	from := " of span " + inner.SpanID.String()
 	if inner.SpanID.IsEmpty() || inner.SpanID == c.SpanID {
 		from = " of " + inner.SpanName
 	}
-	c.sourced(field, inner.SourceOf[field]+from)
+	c.sourced(f, inner.Sources[f]+from)
 }

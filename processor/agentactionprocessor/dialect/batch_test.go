@@ -109,7 +109,7 @@ func TestD13_MergingLeavesTheCallIDAlone(t *testing.T) {
 	if diff := cmp.Diff([]any{object{"a": number("1")}, object{"b": number("2")}}, []any{got.Arguments.Value, got.Result.Value}); diff != "" {
 		t.Error(diff)
 	}
-	if got, want := got.SourceOf["arguments"], "genai:attr:gen_ai.tool.call.arguments of span 0000000000000002"; got != want {
+	if got, want := got.Sources.Map()["arguments"], "genai:attr:gen_ai.tool.call.arguments of span 0000000000000002"; got != want {
 		t.Errorf("source %q, expected %q", got, want)
 	}
 	want := []Skipped{{Position{0, 1, 0}, pcommon.SpanID{7: 2}, "reports the same call as span 0000000000000001"}}
@@ -187,7 +187,7 @@ func TestD31_CompletedFromTheLastStartedContext(t *testing.T) {
 			if got.Agent != test.agent || got.Session != test.session {
 				t.Errorf("agent %q, session %q, expected %q, %q", got.Agent, got.Session, test.agent, test.session)
 			}
-			if b.Calls[0].Agent != "" || b.Calls[0].SourceOf["agent"] != "" {
+			if b.Calls[0].Agent != "" || b.Calls[0].Sources.Map()["agent"] != "" {
 				t.Error("Complete changed the batch it was called on")
 			}
 		})
@@ -299,7 +299,7 @@ func TestLogPairsFillGaps(t *testing.T) {
 		"arguments": "claude_code_logs:attr:tool_parameters",
 		"agent":     "claude_code_logs:resource:service.name",
 	}
-	if diff := cmp.Diff(want, got.SourceOf); diff != "" {
+	if diff := cmp.Diff(want, got.Sources.Map()); diff != "" {
 		t.Error(diff)
 	}
 	if got.Tool != "Bash" || got.Workflow != "p" || got.TraceID != (pcommon.TraceID{15: 7}) || got.Observed != 3 {

@@ -134,9 +134,9 @@ func capture(r reported, sentinel func(string) bool) Captured {
 }
 
 func captureText(text string, value any) Captured {
-	c := Captured{State: Present, RawSHA256: hexOf(sha256.Sum256([]byte(text))), Bytes: len(text)}
+	c := Captured{State: Present, Bytes: len(text)}
 	if len(text) > MaxValueBytes {
-		c.Truncated = true
+		c.Truncated, c.RawSHA256 = true, hexOf(sha256.Sum256([]byte(text)))
 		return c
 	}
 	c.Raw, c.Value = text, value
@@ -145,9 +145,9 @@ func captureText(text string, value any) Captured {
 
 func captureStructure(v pcommon.Value) Captured {
 	t := textOfStructure(v)
-	c := Captured{State: Present, RawSHA256: hexOf([32]byte(t.sum.Sum(nil))), Bytes: t.bytes}
+	c := Captured{State: Present, Bytes: t.size()}
 	if t.over() {
-		c.Truncated = true
+		c.Truncated, c.RawSHA256 = true, t.digest()
 		return c
 	}
 	c.Raw = string(t.text)

@@ -86,7 +86,7 @@ func TestArgumentsBecomeAnObject(t *testing.T) {
 			if diff := cmp.Diff(any(test.want), got.Value); diff != "" {
 				t.Error(diff)
 			}
-			if got.Raw != test.text || got.RawSHA256 != sum(test.text) || got.Bytes != len(test.text) || got.Truncated {
+			if got.Raw != test.text || got.RawSHA256 != "" || got.Bytes != len(test.text) || got.Truncated {
 				t.Errorf("raw %q, hash %s, %d bytes, truncated %v", got.Raw, got.RawSHA256, got.Bytes, got.Truncated)
 			}
 		})
@@ -157,7 +157,7 @@ func TestStructuresKeepNumbers(t *testing.T) {
 		if diff := cmp.Diff(any(object{"x": test.want}), got.Value); diff != "" {
 			t.Errorf("%v: %s", test.in, diff)
 		}
-		if got.Raw != test.raw || got.RawSHA256 != sum(test.raw) {
+		if got.Raw != test.raw || got.RawSHA256 != "" {
 			t.Errorf("%v: raw %s, expected %s", test.in, got.Raw, test.raw)
 		}
 		if !json.Valid([]byte(got.Raw)) {

@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,8 +15,9 @@ func (b Batch) Complete() Batch {
 	contexts := byTrace(b.Contexts)
 	b.Calls = slices.Clone(b.Calls)
 	for i := range b.Calls {
-		call := &b.Calls[i].ToolCall
-		call.SourceOf = maps.Clone(call.SourceOf)
+		own := *b.Calls[i].ToolCall
+		call := &own
+		b.Calls[i].ToolCall = call
 		candidates := contexts[call.TraceID]
 		call.complete(fieldAgent, &call.Agent, candidates, func(c *Context) string { return c.Agent })
 		call.complete(fieldSession, &call.Session, candidates, func(c *Context) string { return c.Session })
@@ -56,7 +56,7 @@ func compareContexts(a, b *Context) int {
 	}
 }
 
-func (c *ToolCall) complete(field string, into *string, from []*Context, read func(*Context) string) {
+func (c *ToolCall) complete(f field, into *string, from []*Context, read func(*Context) string) {
 	if *into != "" {
 		return
 	}
@@ -66,7 +66,7 @@ func (c *ToolCall) complete(field string, into *string, from []*Context, read fu
 			continue
 		}
 		*into = text
-		c.sourced(field, "context of span "+context.SpanID.String())
+		c.sourced(f, "context of span "+context.SpanID.String())
 		return
 	}
 }

@@ -214,7 +214,7 @@ func describe(t testing.TB, b Batch) []byte {
 	calls := []map[string]any{}
 	for _, call := range b.Calls {
 		m := asWritten(call)
-		m["dialect"], m["sources"], m["merged"] = call.Dialect, call.SourceOf, len(call.Merged)
+		m["dialect"], m["sources"], m["merged"] = call.Dialect, call.Sources.Map(), len(call.Merged)
 		m["start"], m["end"], m["observed"] = call.Start.AsTime(), call.End.AsTime(), uint64(call.Observed)
 		calls = append(calls, m)
 	}

@@ -68,9 +68,9 @@ func (d *logDialect) isOwn(resource pcommon.Resource, scope pcommon.Instrumentat
 	return strings.HasPrefix(scope.Name(), d.scope) || serviceName(resource) == d.service
 }
 
-func (d *logDialect) call(v *view, record plog.LogRecord, event string) ToolCall {
+func (d *logDialect) call(v *view, record plog.LogRecord, event string) *ToolCall {
 	at := recordTime(v, record)
-	call := ToolCall{
+	call := &ToolCall{
 		Dialect:     d.Name,
 		TraceID:     record.TraceID(),
 		SpanID:      record.SpanID(),
@@ -97,7 +97,7 @@ func (d *logDialect) call(v *view, record plog.LogRecord, event string) ToolCall
 	call.fillText(v, fieldSession, &call.Session, d.session, nil)
 	call.fillText(v, fieldWorkflow, &call.Workflow, d.workflow, nil)
 	call.fillText(v, fieldMCPServer, &call.MCPServer, d.mcpServer, nil)
-	d.fillOutcome(v, &call, event)
+	d.fillOutcome(v, call, event)
 	return call
 }
 

@@ -21,6 +21,7 @@ type Recognizer struct {
 	sessions clauses
 	anySpan  clauses // of any dialect
 	anyMark  marks   // without one of these a span is no tool call
+	anyAgent marks   // without one of these it says nothing of an agent
 }
 
 type spanMatcher struct {
@@ -83,6 +84,7 @@ func New(enabled ...string) (*Recognizer, error) {
 	}
 	r.agents = r.scanner.compile(agentLike)
 	r.sessions = r.scanner.compile(sessionBearing)
+	r.anyAgent = r.agents.any() | r.sessions.any()
 	return r, nil
 }
 
@@ -148,12 +150,13 @@ func distance(a, b string) int {
 
 // Span recognises one span on its own. What only other spans of the batch
 // know is missing, see Traces. A span that is no tool call costs no memory.
-func (r *Recognizer) Span(resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) (ToolCall, bool) {
+func (r *Recognizer) Span(resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) (*ToolCall, bool) {
 	m := r.scanner.scope(scope) | r.scanner.span(span)
 	if !r.isTool(m) || r.skipped(m) != "" {
-		return ToolCall{}, false
+		return nil, false
 	}
-	return r.toolCall(m, resource, scope, span), true
+	v := spanView(resource, scope, span)
+	return r.toolCall(m, &v), true
 }
 
 func (r *Recognizer) isTool(m marks) bool {
@@ -166,6 +169,9 @@ func (r *Recognizer) Agent(resource pcommon.Resource, scope pcommon.Instrumentat
 }
 
 func (r *Recognizer) context(m marks, resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) (Context, bool) {
+	if m&r.anyAgent == 0 {
+		return Context{}, false
+	}
 	names := agentNames
 	if !r.agents.hold(m) {
 		if !r.sessions.hold(m) {
@@ -173,7 +179,8 @@ func (r *Recognizer) context(m marks, resource pcommon.Resource, scope pcommon.I
 		}
 		names = agentNames[:1]
 	}
-	return contextOf(spanView(resource, scope, span), names)
+	v := spanView(resource, scope, span)
+	return contextOf(&v, names)
 }
 
 func (r *Recognizer) skipped(m marks) string {
@@ -185,23 +192,23 @@ func (r *Recognizer) skipped(m marks) string {
 	return ""
 }
 
-func spanView(resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) *view {
-	return &view{resource: resource, scope: scope, attrs: span.Attributes(), span: span, isSpan: true}
+func spanView(resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) view {
+	return view{resource: resource, scope: scope, attrs: span.Attributes(), span: span, isSpan: true}
 }
 
 // toolCall lets every matching dialect speak, in order of precedence.
-func (r *Recognizer) toolCall(m marks, resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) ToolCall {
-	call := ToolCall{
+func (r *Recognizer) toolCall(m marks, v *view) *ToolCall {
+	span := v.span
+	call := &ToolCall{
 		TraceID:      span.TraceID(),
 		SpanID:       span.SpanID(),
 		ParentSpanID: span.ParentSpanID(),
 		SpanName:     span.Name(),
-		ServiceName:  serviceName(resource),
-		Scope:        scope.Name(),
+		ServiceName:  serviceName(v.resource),
+		Scope:        v.scope.Name(),
 		Start:        span.StartTimestamp(),
 		End:          span.EndTimestamp(),
 	}
-	v := spanView(resource, scope, span)
 	call.MCP = v.has("mcp.method.name")
 	for i := range r.spans {
 		if !r.spans[i].when.hold(m) {
@@ -210,7 +217,7 @@ func (r *Recognizer) toolCall(m marks, resource pcommon.Resource, scope pcommon.
 		if call.Dialect == "" {
 			call.Dialect = r.spans[i].Name
 		}
-		r.spans[i].fill(v, &call)
+		r.spans[i].fill(v, call)
 	}
 	return call
 }

@@ -59,7 +59,7 @@ func tracesOf(t testing.TB, spans ...testSpan) ptrace.Traces {
 	return td
 }
 
-func one(t testing.TB, s testSpan) (ToolCall, bool) {
+func one(t testing.TB, s testSpan) (*ToolCall, bool) {
 	t.Helper()
 	scope := tracesOf(t, s).ResourceSpans().At(0)
 	return everything(t).Span(scope.Resource(), scope.ScopeSpans().At(0).Scope(), scope.ScopeSpans().At(0).Spans().At(0))
@@ -168,9 +168,12 @@ func TestDetection(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := one(t, test.span)
-			if got.Dialect != test.want || ok != (test.want != "") {
-				t.Errorf("dialect %q, tool call %v, expected %q", got.Dialect, ok, test.want)
+			dialect := ""
+			if got, ok := one(t, test.span); ok {
+				dialect = got.Dialect
+			}
+			if dialect != test.want {
+				t.Errorf("dialect %q, expected %q", dialect, test.want)
 			}
 		})
 	}
@@ -198,7 +201,7 @@ func TestLaterDialectsFillGaps(t *testing.T) {
 		"session":   "genai:attr:gen_ai.conversation.id",
 		"outcome":   "openinference:attr:error.type",
 	}
-	if diff := cmp.Diff(want, got.SourceOf); diff != "" {
+	if diff := cmp.Diff(want, got.Sources.Map()); diff != "" {
 		t.Error(diff)
 	}
 	if got.Tool != "from openinference" || got.CallID != "call_1" || got.Outcome != Error {
@@ -210,7 +213,7 @@ func TestSentinelsOfNames(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"unknown", "<not specified>", "N/A", "", "<REDACTED>"} {
 		got, _ := one(t, testSpan{attrs: object{"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "x", "gen_ai.tool.call.id": id}})
-		if got.CallID != "" || got.SourceOf["call_id"] != "" {
+		if got.CallID != "" || got.Sources.Map()["call_id"] != "" {
 			t.Errorf("call id %q: captured as %q", id, got.CallID)
 		}
 	}
@@ -290,7 +293,7 @@ func TestD34_Outcomes(t *testing.T) {
 			t.Parallel()
 			got, _ := one(t, test.span)
 			if got.Outcome != test.want {
-				t.Errorf("outcome %q (%s), expected %q", got.Outcome, got.SourceOf["outcome"], test.want)
+				t.Errorf("outcome %q (%s), expected %q", got.Outcome, got.Sources.Map()["outcome"], test.want)
 			}
 		})
 	}

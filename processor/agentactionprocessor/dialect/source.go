@@ -72,7 +72,7 @@ func (v *view) event(name, key string) reported {
 }
 
 // textSource is one place where a name or an id may stand; label is its path
-// as it appears in ToolCall.SourceOf.
+// as it appears in ToolCall.Sources.
 type textSource struct {
 	label string
 	read  func(*view) string

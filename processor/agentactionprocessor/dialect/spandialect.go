@@ -127,7 +127,7 @@ func (s values) find(v *view, understand func(reported) understood) (understood,
 }
 
 // fillText supplies one name or id, unless it is there already.
-func (c *ToolCall) fillText(v *view, field string, into *string, from texts, sentinel func(string) bool) {
+func (c *ToolCall) fillText(v *view, f field, into *string, from texts, sentinel func(string) bool) {
 	if *into != "" {
 		return
 	}
@@ -141,16 +141,13 @@ func (c *ToolCall) fillText(v *view, field string, into *string, from texts, sen
 			continue
 		}
 		*into = text
-		c.sourced(field, from[i].label)
+		c.sourced(f, from[i].label)
 		return
 	}
 }
 
-func (c *ToolCall) sourced(field, label string) {
-	if c.SourceOf == nil {
-		c.SourceOf = make(map[string]string, 10)
-	}
+func (c *ToolCall) sourced(f field, label string) {
 	if label != "" {
-		c.SourceOf[field] = label
+		c.Sources[f] = label
 	}
 }

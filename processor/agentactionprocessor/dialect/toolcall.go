@@ -69,7 +69,8 @@ type Captured struct {
 	// Raw is the text as reported, before any envelope was taken off. An OTLP
 	// structure is written as JSON in the order it came. Empty when Truncated.
 	Raw string
-	// RawSHA256 is the lower-case hex SHA-256 of the whole reported text.
+	// RawSHA256 is the lower-case hex SHA-256 of the whole reported text. It
+	// stands for Raw where Truncated, and is empty otherwise.
 	RawSHA256 string
 	// Bytes is the length of the whole reported text.
 	Bytes int
@@ -106,10 +107,8 @@ type ToolCall struct {
 
 	Outcome Outcome
 
-	// SourceOf names, per field, the dialect and path that supplied it:
-	// tool, call_id, arguments, result, agent, session, workflow,
-	// mcp_session, mcp_server, outcome.
-	SourceOf map[string]string
+	// Sources names, per field, the dialect and path that supplied it.
+	Sources Sources
 	// Problems lists what was left out, and why.
 	Problems []string
 }
@@ -123,19 +122,42 @@ type Context struct {
 	Agent, Session string
 }
 
-// The names of fields in ToolCall.SourceOf.
+// field is one of those whose source is kept.
+type field uint8
+
 const (
-	fieldTool       = "tool"
-	fieldCallID     = "call_id"
-	fieldArguments  = "arguments"
-	fieldResult     = "result"
-	fieldAgent      = "agent"
-	fieldSession    = "session"
-	fieldWorkflow   = "workflow"
-	fieldMCPSession = "mcp_session"
-	fieldMCPServer  = "mcp_server"
-	fieldOutcome    = "outcome"
+	fieldTool field = iota
+	fieldCallID
+	fieldArguments
+	fieldResult
+	fieldAgent
+	fieldSession
+	fieldWorkflow
+	fieldMCPSession
+	fieldMCPServer
+	fieldOutcome
+	fields
 )
+
+var fieldNames = [fields]string{
+	"tool", "call_id", "arguments", "result", "agent", "session", "workflow", "mcp_session", "mcp_server", "outcome",
+}
+
+// Sources says of each field where it came from. It is an array, because it
+// is filled for every call and read by tools alone.
+type Sources [fields]string
+
+// Map is Sources by name of the field: tool, call_id, arguments, result, agent,
+// session, workflow, mcp_session, mcp_server, outcome. Fields without a source are left out.
+func (s *Sources) Map() map[string]string {
+	named := map[string]string{}
+	for i, source := range s {
+		if source != "" {
+			named[fieldNames[i]] = source
+		}
+	}
+	return named
+}
 
 // maxProblems keeps a hostile span from growing the list.
 const maxProblems = 16
