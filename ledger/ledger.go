@@ -87,6 +87,7 @@ type Tx interface {
 	Verification
 	Reading
 	Events
+	Webhooks
 	Overview
 	Audit
 	Retention
@@ -250,6 +251,32 @@ type Events interface {
 	ReadEvents(ctx context.Context, tenant string, after Position, limit int) (EventPage, error)
 	// EventHead is the position of the newest event; nothing will ever be put before it.
 	EventHead(ctx context.Context, tenant string) (Position, error)
+}
+
+// Webhooks are the events that endpoints are still to be told. An endpoint is a
+// name of the operator's, within a tenant.
+type Webhooks interface {
+	// LockWebhook returns how far an endpoint's deliveries are enqueued, and
+	// keeps everybody else from enqueueing until the transaction ends. An
+	// endpoint that is new begins at the end of the sequence.
+	LockWebhook(ctx context.Context, tenant, endpoint string) (Position, error)
+	// EnqueueDeliveries adds deliveries, due at now, leaves known ones as they
+	// are, and moves the endpoint on. Call LockWebhook before.
+	EnqueueDeliveries(ctx context.Context, tenant, endpoint string, upTo Position, deliveries []NewDelivery, now engine.Instant) error
+	// LeaseDeliveries leases waiting deliveries that are due, the longest due
+	// and the oldest event first. Attempts counts this lease.
+	LeaseDeliveries(ctx context.Context, tenant, endpoint string, lease Lease, limit int) ([]Delivery, error)
+	// CompleteDeliveries notes what came of attempts and gives their leases
+	// back. What the owner no longer holds is left alone.
+	CompleteDeliveries(ctx context.Context, tenant, owner string, results []DeliveryResult, now engine.Instant) error
+	// DeadLetters pages through deliveries that were given up. It fails with ErrFilter for a cursor that no page gave.
+	DeadLetters(ctx context.Context, tenant string, filter DeadLetterFilter) (DeadLetterPage, error)
+	// ReplayDeliveries makes deliveries due at now, whatever became of them,
+	// with all their attempts again, and returns the ids of those that are known.
+	ReplayDeliveries(ctx context.Context, tenant string, ids []string, now engine.Instant) ([]string, error)
+	// ExpireDeliveries removes up to limit deliveries of an endpoint that
+	// finished before a time, in one of two states, and returns how many.
+	ExpireDeliveries(ctx context.Context, tenant, endpoint, state string, before engine.Instant, limit int) (int, error)
 }
 
 // Overview is what people look at. Its statements stay cheap in a large store:

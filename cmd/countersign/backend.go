@@ -30,6 +30,8 @@ type backend interface {
 	Push(ctx context.Context, body []byte) (api.Pushed, error)
 	Orphans(ctx context.Context, query api.OrphanQuery) (api.OrphanList, error)
 	Rejected(ctx context.Context, query api.RejectedQuery) (api.RejectedList, error)
+	DeadLetters(ctx context.Context, filter ledger.DeadLetterFilter) (api.DeadLetterList, error)
+	Replay(ctx context.Context, id string) (api.Replayed, error)
 	Close() error
 }
 

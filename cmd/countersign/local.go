@@ -89,6 +89,14 @@ func (l *local) Rejected(ctx context.Context, query api.RejectedQuery) (api.Reje
 	return l.service.Rejected(ctx, l.caller, query)
 }
 
+func (l *local) DeadLetters(ctx context.Context, filter ledger.DeadLetterFilter) (api.DeadLetterList, error) {
+	return l.service.DeadLetters(ctx, l.caller, filter)
+}
+
+func (l *local) Replay(ctx context.Context, id string) (api.Replayed, error) {
+	return l.service.Replay(ctx, l.caller, id)
+}
+
 // Wait settles what is due itself meanwhile, because no sidecar need be
 // running on this store. Leases keep it apart from one that is.
 func (l *local) Wait(ctx context.Context, ref string, timeout time.Duration) (api.Waited, error) {

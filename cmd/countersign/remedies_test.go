@@ -53,6 +53,18 @@ func TestRemedies(t *testing.T) {
 			stderr: "countersign: no action \"nope\" is recorded\n",
 		},
 		{
+			name: "no dead letters", args: []string{"webhooks", "dead-letters", "--store", store}, code: exitDone,
+			stdout: "no dead letters\n",
+		},
+		{
+			name: "a webhook that is not kept", args: []string{"webhooks", "replay", "msg_1", "--store", store}, code: exitNo,
+			stderr: "countersign: no webhook \"msg_1\" is kept; those that were delivered or given up long ago are removed\n",
+		},
+		{
+			name: "a cursor of something else", args: []string{"webhooks", "dead-letters", "--cursor", "x", "--store", store}, code: exitUsage,
+			stderr: "countersign: a parameter of the request is wrong: cursor is not one that a page gave as next_cursor\n",
+		},
+		{
 			name: "a mistyped head", args: []string{"log", "verify", "--head", "ABC", "--store", store}, code: exitUsage,
 			stderr: "countersign: --head: \"ABC\" is no chain hash of 64 lowercase hex digits, as log verify prints it\n",
 		},

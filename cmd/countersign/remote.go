@@ -103,6 +103,22 @@ func (r *remote) Rejected(ctx context.Context, q api.RejectedQuery) (list api.Re
 	return list, err
 }
 
+func (r *remote) DeadLetters(ctx context.Context, f ledger.DeadLetterFilter) (list api.DeadLetterList, err error) {
+	values := url.Values{}
+	set(values, "endpoint", f.Endpoint)
+	set(values, "cursor", f.Cursor)
+	if f.Limit > 0 {
+		values.Set("limit", strconv.Itoa(f.Limit))
+	}
+	_, err = r.call(ctx, http.MethodGet, "/v1/webhooks/dead-letters", values, nil, &list)
+	return list, err
+}
+
+func (r *remote) Replay(ctx context.Context, id string) (replayed api.Replayed, err error) {
+	_, err = r.call(ctx, http.MethodPost, "/v1/webhooks/deliveries/"+url.PathEscape(id)+"/replay", nil, nil, &replayed)
+	return replayed, err
+}
+
 func query(f ledger.ActionFilter) url.Values {
 	values := url.Values{}
 	set(values, "verdict", f.Verdict)

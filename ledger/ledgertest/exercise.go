@@ -39,6 +39,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Runs", exerciseRuns},
 		{"Outbox", exerciseOutbox},
 		{"Events", exerciseEvents},
+		{"Webhooks", exerciseWebhooks},
 		{"Evaluation", exerciseEvaluation},
 		{"Reading", exerciseReading},
 		{"Overview", exerciseOverview},

@@ -64,6 +64,7 @@ func Handler(s *Service, o Options) http.Handler {
 	h.events()
 	h.evidence()
 	h.reports()
+	h.webhooks()
 	h.public()
 	h.describe()
 	h.operational()

@@ -47,6 +47,8 @@ func TestRoleByEndpoint(t *testing.T) {
 		{"sources", "GET", "/v1/sources", "", 403, 403, 200, 200, 401},
 		{"contracts", "GET", "/v1/contracts", "", 403, 403, 200, 200, 401},
 		{"contract", "GET", "/v1/contracts/refund_workflow", "", 403, 403, 200, 200, 401},
+		{"dead letters", "GET", "/v1/webhooks/dead-letters", "", 403, 403, 200, 200, 401},
+		{"replay", "POST", "/v1/webhooks/deliveries/msg_1/replay", "", 403, 403, 404, 403, 401},
 		{"definition", "GET", "/v1/public/definitions/refund_workflow", "", 200, 200, 200, 200, 200},
 		{"verdict", "GET", "/v1/public/verdicts/" + strings.Repeat("0", 64), "", 404, 404, 404, 404, 404},
 		{"health", "GET", "/healthz", "", 200, 200, 200, 200, 200},
@@ -88,7 +90,7 @@ func TestRoleByEndpoint(t *testing.T) {
 	f.must(t, http.StatusOK, "", "GET", "/openapi.json", "").decode(t, &description)
 	for path, methods := range description.Paths {
 		for method := range methods {
-			example := strings.NewReplacer("{ref}", "act_1", "{id}", "refund_workflow", "{hash}", strings.Repeat("0", 64)).Replace(path)
+			example := strings.NewReplacer("{ref}", "act_1", "{id}", "refund_workflow", "{hash}", strings.Repeat("0", 64), "deliveries/{id}", "deliveries/msg_1").Replace(path)
 			if !tried[strings.ToUpper(method)+" "+example] {
 				t.Errorf("%s %s is not in the table", strings.ToUpper(method), path)
 			}

@@ -23,12 +23,14 @@ const (
 	Read Right = "read actions"
 	// Inspect sources, contracts and reports.
 	Inspect Right = "inspect sources, contracts and reports"
+	// Replay webhooks.
+	Replay Right = "replay webhooks"
 )
 
 var rights = map[string][]Right{
 	ledger.RoleRecorder: {Record, Verify, Read},
 	ledger.RoleEvidence: {Push, Verify},
-	ledger.RoleAnalyst:  {Record, Push, Verify, Read, Inspect},
+	ledger.RoleAnalyst:  {Record, Push, Verify, Read, Inspect, Replay},
 	ledger.RoleViewer:   {Read, Inspect},
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/report"
 	"github.com/countersign-otel/countersign/verifier/emit"
+	"github.com/countersign-otel/countersign/verifier/webhook"
 )
 
 // DefaultListen is where the API is served.
@@ -44,6 +45,8 @@ type Config struct {
 	Settlement Settlement `mapstructure:"settlement"`
 	// Emit sends verdicts back as telemetry.
 	Emit emit.Config `mapstructure:"emit"`
+	// Webhooks tell endpoints of events.
+	Webhooks webhook.Config `mapstructure:"webhooks"`
 	// Page is the web page, served beside the API.
 	Page PageConfig `mapstructure:"page"`
 	// RequestTimeout bounds a request apart from its waiting.
@@ -81,6 +84,7 @@ func Default() Config {
 			Workers: 2, BatchSize: 500, PollInterval: time.Second, LeaseFor: time.Minute,
 		},
 		Emit:           emit.DefaultConfig(),
+		Webhooks:       webhook.DefaultConfig(),
 		RequestTimeout: 30 * time.Second, ShutdownTimeout: 15 * time.Second,
 	}
 }
@@ -182,7 +186,7 @@ func (c Config) Validate() error {
 	if s.BatchSize < 1 || s.BatchSize > 10_000 {
 		fail("settlement.batch_size is %d; write 1 to 10000", s.BatchSize)
 	}
-	return errors.Join(append(all, c.Emit.Validate())...)
+	return errors.Join(append(all, c.Emit.Validate(), c.Webhooks.Validate())...)
 }
 
 // loopback says whether an address can be reached from this machine only.

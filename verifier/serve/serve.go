@@ -30,6 +30,7 @@ import (
 	"github.com/countersign-otel/countersign/verifier/feed"
 	"github.com/countersign-otel/countersign/verifier/settle"
 	"github.com/countersign-otel/countersign/verifier/web"
+	"github.com/countersign-otel/countersign/verifier/webhook"
 )
 
 // Options of Run that are no settings.
@@ -45,7 +46,7 @@ type Options struct {
 }
 
 // Run serves until ctx ends, and then ends what it holds: requests first, then
-// the settle loop, then the emitter, so that the last verdicts are still sent.
+// the settle loop, then what sends, so that the last verdicts are still sent.
 func Run(ctx context.Context, c Config, o Options) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -104,6 +105,7 @@ type sidecar struct {
 	uses     *api.Uses
 	page     *web.Page
 	emitter  *emit.Emitter
+	webhooks *webhook.Sender
 	server   *http.Server
 }
 
@@ -213,6 +215,13 @@ func (s *sidecar) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.webhooks, err = webhook.New(s.Webhooks, webhook.Options{
+		Ledger: s.store, Owner: owner, Now: s.Now, Version: s.Version,
+		Registry: s.registry, Logger: s.Logger, PollInterval: s.Settlement.PollInterval,
+	})
+	if err != nil {
+		return err
+	}
 	service := api.NewService(api.Config{
 		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Feed: s.feed, Logger: s.Logger, OnPushed: s.refused,
 	})
@@ -294,12 +303,13 @@ func (s *sidecar) announce(listener net.Listener) (string, error) {
 
 // serve runs the parts until ctx ends or one of them fails, and ends them in order.
 func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string) error {
-	failed := make(chan error, 6)
+	failed := make(chan error, 8)
 	hub := start(ctx, failed, s.hub.Run)
 	listening := start(ctx, failed, s.feed.Run)
 	uses := start(ctx, failed, s.uses.Run)
 	settling := start(ctx, failed, s.verifier.Run)
 	emitting := start(ctx, failed, s.emitter.Run)
+	telling := start(ctx, failed, s.webhooks.Run)
 	serving := start(ctx, failed, func(context.Context) error { return s.accept(listener) })
 	if s.Ready != nil {
 		s.Ready(base)
@@ -319,6 +329,7 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 	uses.end()
 	settling.end()
 	emitting.end()
+	telling.end()
 	close(failed)
 	for err := range failed {
 		cause = errors.Join(cause, err)

@@ -24,6 +24,7 @@ import (
 	"github.com/countersign-otel/countersign/ledger/sqlite"
 	"github.com/countersign-otel/countersign/verifier/api"
 	"github.com/countersign-otel/countersign/verifier/keys"
+	"github.com/countersign-otel/countersign/verifier/webhook"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -350,6 +351,10 @@ emit:
   headers: {x-token: secret}
   span_mode: child
   tls: {insecure: true}
+webhooks:
+  max_attempts: 3
+  endpoints:
+    - {name: crm, url: "https://hooks.example", secret: "${env:TEST_WEBHOOK_SECRET:-whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}", events: [action.verified]}
 `)
 	variables := map[string]string{"COUNTERSIGN_LISTEN": "localhost:1", "COUNTERSIGN_SETTLEMENT_MAX_LAG": "12h", "COUNTERSIGN_STORE": ""}
 	lookup := func(name string) (string, bool) {
@@ -376,6 +381,12 @@ emit:
 		return plain{c.Store, c.Listen, c.Contracts, c.Migrate, c.Settlement, c.Emit.Endpoint, c.Emit.SpanMode}
 	}
 	if diff := cmp.Diff(of(want), of(c)); diff != "" {
+		t.Error(diff)
+	}
+	wantHooks := webhook.DefaultConfig()
+	wantHooks.MaxAttempts = 3
+	wantHooks.Endpoints = []webhook.Endpoint{{Name: "crm", URL: "https://hooks.example", Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", Events: []string{"action.verified"}}}
+	if diff := cmp.Diff(wantHooks, c.Webhooks); diff != "" {
 		t.Error(diff)
 	}
 	if string(c.Emit.Headers["x-token"]) != "secret" || !c.Emit.TLS.Insecure {
