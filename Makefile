@@ -48,11 +48,16 @@ down: ## ends what make up started
 .PHONY: test
 test: build ## every test; needs PostgreSQL 15 or newer installed, not running
 	go test -C examples/temporal ./...
+	go test -C internal/e2e/grafana ./...
 	go test ./...
 
 .PHONY: test/race
 test/race: ## the tests of what runs concurrently, under the race detector (no browser); needs a C compiler
 	CGO_ENABLED=1 go test -race -skip '^TestBrowser$$' $(RACE)
+
+.PHONY: e2e-jaeger
+e2e-jaeger: build $(TOOLS)/jaeger ## verdicts beside agents' spans in a real Jaeger (the first time some five minutes to compile it)
+	go test -tags jaeger -count 1 ./internal/e2e -run TestJaeger -v
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## formatting, go vet, golangci-lint
@@ -103,6 +108,12 @@ $(COLLECTOR)/go.sum: builder-config.yaml go.mod go.sum $(TOOLS)/builder
 	@echo "collecting the modules of builder-config.yaml into $(COLLECTOR)"
 	@GOFLAGS="$$(go env GOFLAGS) -e" $(TOOLS)/builder --config builder-config.yaml --skip-compilation \
 		--skip-strict-versioning=false > build/builder.log 2>&1 || { cat build/builder.log; exit 1; }
+	@touch $@
+
+$(TOOLS)/jaeger: internal/e2e/jaeger/go.mod internal/e2e/jaeger/go.sum
+	@mkdir -p $(TOOLS)
+	@echo "building jaeger, as internal/e2e/jaeger/go.mod says"
+	@{ go build -C internal/e2e/jaeger -v -o $@ github.com/jaegertracing/jaeger/cmd/jaeger 2>&1; echo "exit $$?"; } | $(COUNTED)
 	@touch $@
 
 $(TOOLS)/golangci-lint: MODULE := github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -36,6 +36,8 @@ type Options struct {
 	Dir string
 	// Contracts are published beside those of contracts/.
 	Contracts []string
+	// Collector are further configurations of the collector, merged over examples/collector.yaml.
+	Collector []string
 	// Environment are further variables of both processes, NAME=value.
 	Environment []string
 	// Detached processes outlive this one.
@@ -190,8 +192,11 @@ func (s *Stack) startCollector(ctx context.Context) (err error) {
 	if err := os.MkdirAll(filepath.Join(s.Dir, "queue"), 0o700); err != nil {
 		return err
 	}
-	s.collector, err = launch(CollectorBinary, filepath.Join(s.Dir, "collector.log"), s.Detached, s.environment(),
-		s.binary(CollectorBinary), "--config", filepath.Join(s.Root, "examples", "collector.yaml"))
+	command := []string{s.binary(CollectorBinary)}
+	for _, file := range append([]string{filepath.Join(s.Root, "examples", "collector.yaml")}, s.Collector...) {
+		command = append(command, "--config", file)
+	}
+	s.collector, err = launch(CollectorBinary, filepath.Join(s.Dir, "collector.log"), s.Detached, s.environment(), command...)
 	if err != nil {
 		return err
 	}

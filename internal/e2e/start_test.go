@@ -42,13 +42,20 @@ func build() error {
 // start runs a stack of its own for one test, with further variables.
 func start(t *testing.T, environment ...string) (context.Context, *stack.Stack) {
 	t.Helper()
+	return startWith(t, stack.Options{Environment: environment})
+}
+
+// startWith runs a stack of its own for one test.
+func startWith(t *testing.T, options stack.Options) (context.Context, *stack.Stack) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	absolute, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := stack.Start(ctx, stack.Options{Root: absolute, Dir: t.TempDir(), Environment: environment})
+	options.Root, options.Dir = absolute, t.TempDir()
+	s, err := stack.Start(ctx, options)
 	if err != nil {
 		t.Fatal(err)
 	}
