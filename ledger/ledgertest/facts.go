@@ -24,6 +24,24 @@ func rawRefs(facts []engine.Fact) []string {
 }
 
 func exerciseFacts(t *testing.T, open opener) {
+	t.Run("D08_LargeBatchesCountExactly", func(t *testing.T) {
+		b := setup(t, open)
+		var batch []engine.Fact
+		for i := range 203 { // no multiple of what a store may write at once
+			batch = append(batch, b.fact(fmt.Sprintf("re_%d", i), "crm", "note_added", "order_1", noon+engine.Instant(i)))
+		}
+		known, other := batch[:100:100], batch[150]
+		other.OccurredAt--
+		b.ingest(noon, known...)
+		changed := batch[70]
+		changed.OccurredAt--
+		again := append(append(append([]engine.Fact{}, batch[:70]...), changed), batch[71:]...)
+		again = append(again, batch[160], other)
+		wantSame(t, "counts", b.ingest(noon, again...), ledger.Ingested{
+			Ingested: 103, Duplicates: 100, Conflicting: 2, ConflictingRefs: []string{"re_70", "re_150"},
+		})
+	})
+
 	t.Run("D08_FirstStands", func(t *testing.T) {
 		b := setup(t, open)
 		b.record(act("a", "order_1"))

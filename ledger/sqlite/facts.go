@@ -2,9 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"strings"
+	"sync"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/internal/statements"
 )
 
 var (
@@ -55,23 +58,23 @@ func (t *tx) IngestFacts(ctx context.Context, tenant string, facts ledger.FactBa
 
 // insertFacts stores the facts that are new, and counts the others (decision D8).
 func (t *tx) insertFacts(ctx context.Context, tenant string, facts ledger.FactBatch, now engine.Instant) (ledger.Ingested, error) {
-	b := newFactRows(facts.Facts)
-	if b.rows.rows == 0 {
+	if len(facts.Facts) == 0 {
 		return ledger.Ingested{}, nil
 	}
-	inserted, err := t.execute(ctx, ingestFacts, tenant, b.rows.parameter(), facts.Connection, now)
+	b := newFactRows(facts.Facts)
+	inserted, err := t.writeFacts(ctx, tenant, b, facts.Connection, now)
 	if err != nil {
 		return ledger.Ingested{}, err
 	}
-	known := int64(b.rows.rows) - inserted
-	counts := ledger.Ingested{Ingested: int(inserted), Duplicates: b.duplicates}
-	conflicting := b.conflicting
+	known := len(b.rows) - inserted
+	duplicates, conflicting := b.countRepeats()
+	counts := ledger.Ingested{Ingested: inserted, Duplicates: duplicates}
 	if known > 0 {
-		stood, err := collect(ctx, t, conflictingFacts, column[string], tenant, b.hashes())
+		stood, err := collect(ctx, t, conflictingFacts, column[string], tenant, b.hashed())
 		if err != nil {
 			return ledger.Ingested{}, err
 		}
-		counts.Duplicates += int(known) - len(stood)
+		counts.Duplicates += known - len(stood)
 		conflicting = append(stood, conflicting...)
 	}
 	counts.Conflicting = len(conflicting)
@@ -79,46 +82,118 @@ func (t *tx) insertFacts(ctx context.Context, tenant string, facts ledger.FactBa
 	return counts, nil
 }
 
-// factRows are the facts of a batch, the first one under each raw_ref.
+// factsAtOnce are the numbers of rows that one statement inserts, the largest
+// that fits first. Bound parameters cost a third of what JSON costs that SQLite
+// has to take apart again, and a statement of its own a row costs more than either.
+var factsAtOnce = [...]int{64, 8, 1}
+
+// factInserts insert as many rows as factsAtOnce says.
+var factInserts = func() (all [len(factsAtOnce)]statements.Statement) {
+	for i, rows := range factsAtOnce {
+		all[i] = withRows(ingestFacts, rows)
+	}
+	return all
+}()
+
+// Parameters of IngestFacts: those that all rows share, and those of one row.
+const (
+	sharedParameters = 3
+	factParameters   = 8
+)
+
+// withRows repeats the tuple of a statement that inserts one row.
+func withRows(s statements.Statement, rows int) statements.Statement {
+	before, rest, _ := strings.Cut(s.Text, "VALUES ")
+	tuple, after, _ := strings.Cut(rest, "\n")
+	return statements.Statement{Name: s.Name, Text: before + "VALUES " + tuple + strings.Repeat(", "+tuple, rows-1) + "\n" + after}
+}
+
+// writeFacts inserts what is new and returns how many rows that were. Hashes are
+// made a step ahead, on another processor.
+func (t *tx) writeFacts(ctx context.Context, tenant string, b *factRows, connection string, now engine.Instant) (inserted int, err error) {
+	made := make(chan int, len(b.rows)/factsAtOnce[0]+1)
+	var hashing sync.WaitGroup
+	defer hashing.Wait() // the facts are the caller's again when this returns
+	hashing.Go(func() { b.hash(made) })
+	hashed := 0
+	arguments := make([]any, 0, sharedParameters+factsAtOnce[0]*factParameters)
+	for from := 0; from < len(b.rows); {
+		size := 0
+		for factsAtOnce[size] > len(b.rows)-from {
+			size++
+		}
+		to := from + factsAtOnce[size]
+		for hashed < to {
+			hashed = <-made
+		}
+		arguments = append(arguments[:0], tenant, connection, int64(now))
+		for _, row := range b.rows[from:to] {
+			f := &b.facts[row]
+			arguments = append(arguments, f.RawRef, f.Source, f.Type, f.SubjectID, f.SubjectKind, int64(f.OccurredAt), f.Attributes.Text(), b.hashes[row][:])
+		}
+		n, err := t.execute(ctx, factInserts[size], arguments...)
+		if err != nil {
+			return 0, err
+		}
+		inserted += int(n)
+		from = to
+	}
+	return inserted, nil
+}
+
+// factRows are the facts of a batch.
 type factRows struct {
-	rows        batch
-	sums        map[string][32]byte
-	order       []string
-	duplicates  int
-	conflicting []string
+	facts []engine.Fact
+	// rows are the places of the first fact under each raw_ref.
+	rows []int
+	// repeats are the places of the others, with those of the first ones.
+	repeats [][2]int
+	// hashes are content hashes by place.
+	hashes [][32]byte
 }
 
 func newFactRows(facts []engine.Fact) *factRows {
-	b := &factRows{sums: make(map[string][32]byte, len(facts))}
-	b.rows.json = make([]byte, 0, 256*len(facts))
+	b := &factRows{facts: facts, rows: make([]int, 0, len(facts)), hashes: make([][32]byte, len(facts))}
+	first := make(map[string]int, len(facts))
 	for i := range facts {
-		f := &facts[i]
-		sum := f.ContentHash()
-		if first, twice := b.sums[f.RawRef]; twice {
-			b.count(f.RawRef, first == sum)
+		if at, twice := first[facts[i].RawRef]; twice {
+			b.repeats = append(b.repeats, [2]int{i, at})
 			continue
 		}
-		b.sums[f.RawRef] = sum
-		b.order = append(b.order, f.RawRef)
-		b.rows.row().text(f.RawRef).text(f.Source).text(f.Type).text(f.SubjectID).text(f.SubjectKind).
-			integer(int64(f.OccurredAt)).text(f.Attributes.Text()).hash(sum)
+		first[facts[i].RawRef] = i
+		b.rows = append(b.rows, i)
 	}
 	return b
 }
 
-func (b *factRows) count(ref string, same bool) {
-	if same {
-		b.duplicates++
-		return
+// hash makes the hashes of all rows and tells, step by step, how many are made.
+func (b *factRows) hash(made chan<- int) {
+	for i, row := range b.rows {
+		b.hashes[row] = b.facts[row].ContentHash()
+		if n := i + 1; n%factsAtOnce[0] == 0 || n == len(b.rows) {
+			made <- n
+		}
 	}
-	b.conflicting = append(b.conflicting, ref)
 }
 
-// hashes are the raw_refs with the content hashes, in order.
-func (b *factRows) hashes() string {
+// countRepeats counts what came again in the same batch.
+func (b *factRows) countRepeats() (duplicates int, conflicting []string) {
+	for _, repeat := range b.repeats {
+		f := &b.facts[repeat[0]]
+		if f.ContentHash() == b.hashes[repeat[1]] {
+			duplicates++
+		} else {
+			conflicting = append(conflicting, f.RawRef)
+		}
+	}
+	return duplicates, conflicting
+}
+
+// hashed are the raw_refs with the content hashes, in order.
+func (b *factRows) hashed() string {
 	var rows batch
-	for _, ref := range b.order {
-		rows.row().text(ref).hash(b.sums[ref])
+	for _, row := range b.rows {
+		rows.row().text(b.facts[row].RawRef).hash(b.hashes[row])
 	}
 	return rows.parameter()
 }

@@ -2,12 +2,11 @@
 -- name: LastFact
 SELECT coalesce(max(rowid), 0) FROM facts;
 
--- The first fact under a raw_ref stands (decision D8).
+-- The first fact under a raw_ref stands (decision D8). Several rows are written by
+-- as many tuples (see factInserts), which share what has a number.
 -- name: IngestFacts
-INSERT INTO facts (tenant_id, raw_ref, source, fact_type, subject_id, subject_kind, occurred_at, attributes, content_hash, connection, ingested_at)
-SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, unhex(value ->> 7), ?3, ?4
-FROM jsonb_each(?2)
-WHERE true
+INSERT INTO facts (tenant_id, connection, ingested_at, raw_ref, source, fact_type, subject_id, subject_kind, occurred_at, attributes, content_hash)
+VALUES (?1, ?2, ?3, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant_id, raw_ref) DO NOTHING;
 
 -- Facts that stood with other content, in the order of the batch.
