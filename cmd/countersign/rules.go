@@ -65,7 +65,13 @@ func printTried(t *terminal, results []agentactionprocessor.TryResult, ruled boo
 	if t.json() {
 		return t.printJSON(results)
 	}
+	calls := 0
 	for _, r := range results {
+		if r.Why != "" {
+			t.printf("%s  %s  %s\n  %s\n", t.style.yellow("does not read"), r.Dialect, t.style.dim("span "+deref(r.SpanID, "-")), printable(r.Why))
+			continue
+		}
+		calls++
 		t.printf("%s  %s  %s\n", t.style.bold(printable(deref(r.Tool, "(no tool name)"))), r.Dialect, t.style.dim("span "+deref(r.SpanID, "-")))
 		t.printf("  agent %s, session %s, outcome %s\n", printable(deref(r.Agent, "-")), printable(deref(r.Session, "-")), r.Outcome)
 		t.printf("  arguments %s\n", printable(compact(r.Arguments)))
@@ -76,7 +82,7 @@ func printTried(t *terminal, results []agentactionprocessor.TryResult, ruled boo
 			t.printf("  %s\n", t.style.dim("no rule is for it"))
 		}
 	}
-	t.printf("%s recognised\n", plural(len(results), "tool call"))
+	t.printf("%s recognised\n", plural(calls, "tool call"))
 	return nil
 }
 

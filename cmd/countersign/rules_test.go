@@ -78,6 +78,25 @@ func fill(want tried, call map[string]any, got tried) tried {
 	return want
 }
 
+// TestRulesTryShowsMetadataThatDoesNotRead to people too, and counts no call of it.
+func TestRulesTryShowsMetadataThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "spans.json")
+	if err := os.WriteFile(file, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"spanId":"1112131415161718","attributes":[
+		{"key":"verified_actions_version","value":{"stringValue":"1"}},
+		{"key":"verified_actions_payload","value":{"stringValue":"{\"actions\":"}}]}]}]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := command(t, "rules", "try", "--input", file)
+	want := `does not read  verified_actions  span 1112131415161718
+  invalid verified action: the payload does not read: unexpected end of JSON input
+0 tool calls recognised
+`
+	if diff := cmp.Diff(want, stdout); code != 0 || diff != "" {
+		t.Errorf("exit code %d, %s (-want +got):\n%s", code, stderr, diff)
+	}
+}
+
 func text(v any) string { s, _ := v.(string); return s }
 
 // decodeAll reads one JSON array, or objects after each other.

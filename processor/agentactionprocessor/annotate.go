@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
 
 	"github.com/countersign-otel/countersign/internal/record"
 	"github.com/countersign-otel/countersign/processor/agentactionprocessor/dialect"
@@ -17,10 +18,12 @@ type batch struct {
 	// noTenant says why nothing of this batch can be recorded.
 	noTenant error
 	scratch  scratch
+	logger   *zap.Logger
+	logged   int
 }
 
 func (p *annotator) begin(ctx context.Context) *batch {
-	b := &batch{Context: ctx}
+	b := &batch{Context: ctx, logger: p.logger}
 	b.tenant, b.noTenant = p.tenancy.Of(ctx)
 	return b
 }
@@ -52,6 +55,9 @@ func annotate[K any](b *batch, rules []rule[K], tc K, c *call, carrier pcommon.M
 		}
 		outcome = recorded
 		b.rule(d.rule.index, d.outcome())
+		if len(d.lost) > 0 {
+			b.logLost(d)
+		}
 		record.AppendAction(carrier, record.Action{Tenant: b.tenant, Action: d.action, StartedNanos: c.started()})
 	})
 	b.call(c.Dialect, outcome)
@@ -59,8 +65,28 @@ func annotate[K any](b *batch, rules []rule[K], tc K, c *call, carrier pcommon.M
 
 // outcome of a recorded action: what a limit of the contract cannot see is worth an alert.
 func (d *decision) outcome() string {
-	if d.rule.paramsMode != noParams && !d.action.Params.Captured() {
+	switch {
+	case d.rule.paramsMode != noParams && !d.action.Params.Captured():
 		return withoutParams
+	case len(d.lost) > 0:
+		return withoutParam
+	case d.note != nil:
+		return withoutField
 	}
 	return recorded
+}
+
+// logLost tells the operator which params were there and are not recorded: a
+// limit that reads one of them passes (decision D3). What the agent sent is
+// not logged; why it was lost stands on the span. What a batch can make us log
+// is bounded.
+func (b *batch) logLost(d *decision) {
+	if b.logged == maxReported {
+		return
+	}
+	b.logged++
+	b.logger.Warn("recorded without parameters that were sent; a limit that reads one of them passes",
+		zap.String("rule", d.rule.label()), zap.String("contract_id", d.rule.contract), zap.Strings("params", d.lost),
+		zap.String("action_id", d.action.ActionID), zap.String("trace_id", d.action.TraceID), zap.String("span_id", d.action.SpanID),
+		zap.String("why", "see "+record.ErrorKey+" on the span or log record"))
 }

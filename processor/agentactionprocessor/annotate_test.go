@@ -2,6 +2,8 @@ package agentactionprocessor
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +18,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/internal/record"
@@ -204,6 +208,128 @@ func TestFieldsThatDoNotWorkAreLeftOut(t *testing.T) {
 		"pcommon.Slice, pcommon.Value (of type String, Map, Slice) or a supported slice type from the plog, pmetric or ptrace packages"
 	if diff := cmp.Diff(want, problem(td)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestALostParamHidesNoOther: an agent that makes one parameter unreadable
+// must not thereby hide another from the limit that reads it. The operator
+// hears of it, by name of the parameter and without what the agent sent.
+func TestALostParamHidesNoOther(t *testing.T) {
+	t.Parallel()
+	half := strings.Repeat("secret", 6<<10) // two of these are too many
+	for name, tc := range map[string]struct {
+		arguments map[string]any
+		params    string // of those that are recorded
+		lost      []string
+		outcome   string
+		problem   string
+	}{
+		"too deep": {
+			map[string]any{"amount": 400, "note": deep(20)}, `{"amount":400}`, []string{"note"}, withoutParam,
+			"rules[0]: recorded without: params: invalid JSON object: /note" + strings.Repeat("/0", 15) + " is nested deeper than 16 levels",
+		},
+		"too large together": {
+			map[string]any{"amount": 400, "note": half, "memo": half + "!"}, `{"amount":400,"note":"` + half + `"}`, []string{"memo"}, withoutParam,
+			"rules[0]: recorded without: params.memo: left out, being the largest: invalid JSON object: the document has 73763 bytes; at most 65536 are allowed",
+		},
+		"nothing is left": {
+			map[string]any{"note": deep(20)}, "null", []string{"note"}, withoutParams,
+			"rules[0]: recorded without: params: invalid JSON object: /note" + strings.Repeat("/0", 15) + " is nested deeper than 16 levels",
+		},
+		"all is well": {map[string]any{"amount": 400, "note": "x"}, `{"amount":400,"note":"x"}`, nil, recorded, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			td, rule := refundTraces(), refundRule()
+			rule.SubjectID = `"order_10231"`
+			rule.Params = ParamsConfig{Values: map[string]string{
+				"amount": `ToolArgument("amount")`, "note": `ToolArgument("note")`, "memo": `span.attributes["memo"]`,
+			}}
+			if memo, ok := tc.arguments["memo"].(string); ok {
+				firstSpan(td).Attributes().PutStr("memo", memo)
+				delete(tc.arguments, "memo")
+			}
+			arguments, err := json.Marshal(tc.arguments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			firstSpan(td).Attributes().PutStr("gen_ai.tool.call.arguments", string(arguments))
+
+			config := NewDefaultConfig()
+			config.Rules = []RuleConfig{rule}
+			tel := componenttest.NewTelemetry()
+			logs, logged := observer.New(zap.InfoLevel)
+			settings := tel.NewTelemetrySettings()
+			settings.Logger = zap.New(logs)
+			p, err := newAnnotator(settings, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.traces(t.Context(), td); err != nil {
+				t.Fatal(err)
+			}
+
+			if got := record.FromTraces(td).Actions; len(got) != 1 || got[0].Action.Params.Text() != tc.params {
+				t.Errorf("recorded %.200v, want %.100s", got, tc.params)
+			}
+			if diff := cmp.Diff(tc.problem, problem(td)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			metadatatest.AssertEqualProcessorAgentActionRuleMatches(t, tel, []metricdata.DataPoint[int64]{{
+				Value: 1, Attributes: attribute.NewSet(attribute.String("rule", "rules[0]"), attribute.String("outcome", tc.outcome)),
+			}}, metricdatatest.IgnoreTimestamp())
+			var lost []any
+			for _, entry := range logged.All() {
+				fields := entry.ContextMap()
+				lost, _ = fields["params"].([]any)
+				if fields["span_id"] != testSpan || fields["trace_id"] != testTrace || fields["contract_id"] != "refund_workflow" {
+					t.Errorf("the log does not say which call it was: %v", fields)
+				}
+				if strings.Contains(fmt.Sprint(fields), "secret") {
+					t.Errorf("what the agent sent is logged: %v", fields)
+				}
+			}
+			if fmt.Sprint(lost) != fmt.Sprint(tc.lost) {
+				t.Errorf("logged %v, want %v", lost, tc.lost)
+			}
+		})
+	}
+}
+
+func deep(levels int) any {
+	var v any = 1
+	for range levels {
+		v = []any{v}
+	}
+	return v
+}
+
+// TestLogOfLostParamsIsBounded: a batch can make us log so much and no more.
+func TestLogOfLostParamsIsBounded(t *testing.T) {
+	t.Parallel()
+	td := ptrace.NewTraces()
+	spans := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+	for i := range 10 * maxReported {
+		span := spans.AppendEmpty()
+		refundSpan(span, fmt.Sprint("call_", i))
+		span.Attributes().PutStr("gen_ai.tool.call.arguments", manyKeys(300))
+	}
+	rule := refundRule()
+	rule.SubjectID = "ToolCallID()"
+	config := NewDefaultConfig()
+	config.Rules = []RuleConfig{rule}
+	logs, logged := observer.New(zap.InfoLevel)
+	settings := componenttest.NewNopTelemetrySettings()
+	settings.Logger = zap.New(logs)
+	p, err := newAnnotator(settings, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.traces(t.Context(), td); err != nil {
+		t.Fatal(err)
+	}
+	if logged.Len() != maxReported {
+		t.Errorf("%d lines are logged of %d calls", logged.Len(), 10*maxReported)
 	}
 }
 

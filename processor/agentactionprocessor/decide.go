@@ -2,7 +2,6 @@ package agentactionprocessor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -18,6 +17,8 @@ type decision struct {
 	action engine.Action
 	// note says what had to be left out of the action.
 	note error
+	// lost are the params among that.
+	lost []string
 	err  error
 }
 
@@ -53,9 +54,7 @@ func (r *rule[K]) decide(ctx *callContext, tc K, d *decision) {
 		d.skipped, d.err = err == nil, err
 		return
 	}
-	var notes []error
-	notes, d.err = r.action(ctx, tc, &d.action)
-	d.note = errors.Join(notes...)
+	d.err = r.action(ctx, tc, d)
 }
 
 // tellApart: several rules may record one call, each as an action of its own.

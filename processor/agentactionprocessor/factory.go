@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
+	"go.uber.org/zap"
 
 	"github.com/countersign-otel/countersign/internal/settings"
 	"github.com/countersign-otel/countersign/processor/agentactionprocessor/internal/metadata"
@@ -48,6 +49,7 @@ type annotator struct {
 	*compiled
 	tenancy   *settings.Tenancy
 	metadata  metadataKeys
+	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	counters  counters
 }
@@ -66,11 +68,12 @@ func newAnnotator(settings component.TelemetrySettings, cfg component.Config) (*
 	if p.telemetry, err = metadata.NewTelemetryBuilder(settings); err != nil {
 		return nil, err
 	}
+	p.logger = settings.Logger
 	p.counters = newCounters(p.telemetry, p.heads)
 	return p, nil
 }
 
-// newBareAnnotator makes one that counts nothing.
+// newBareAnnotator makes one that counts and logs nothing.
 func newBareAnnotator(config *Config) (*annotator, error) {
 	compiled, err := config.compile()
 	if err != nil {
@@ -80,6 +83,7 @@ func newBareAnnotator(config *Config) (*annotator, error) {
 		compiled: compiled,
 		tenancy:  &config.Tenancy,
 		metadata: newMetadataKeys(&config.VerifiedActions),
+		logger:   zap.NewNop(),
 	}, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/internal/ottlvalue"
 	"github.com/countersign-otel/countersign/internal/record/verifiedactions"
-	"github.com/countersign-otel/countersign/processor/agentactionprocessor/dialect"
 )
 
 // rule is a compiled RuleConfig for one kind of telemetry: K is the OTTL
@@ -86,10 +85,10 @@ func (r *rule[K]) holds(ctx *callContext, tc K) (bool, error) {
 	return held, nil
 }
 
-// action fills in the action that the rule records of the call. Notes say what
+// action fills in the action that the rule records of the call, and notes what
 // had to be left out of it.
-func (r *rule[K]) action(ctx *callContext, tc K, a *engine.Action) (notes []error, err error) {
-	c := ctx.call
+func (r *rule[K]) action(ctx *callContext, tc K, d *decision) (err error) {
+	c, a := ctx.call, &d.action
 	*a = engine.Action{
 		ContractID:      r.contract,
 		ContractVersion: r.version,
@@ -105,24 +104,25 @@ func (r *rule[K]) action(ctx *callContext, tc K, a *engine.Action) (notes []erro
 		ReportedOutcome: string(c.Outcome),
 	}
 	if a.SubjectID, err = required(ctx, tc, &r.subjectID, "subject_id"); err != nil {
-		return nil, err
+		return err
 	}
 	if a.ActionID, err = r.id(ctx, tc); err != nil {
-		return nil, err
+		return err
 	}
 	if a.RequestedAt, err = r.moment(ctx, tc); err != nil {
-		return nil, err
+		return err
 	}
 	if a.Compensates, err = evalText(ctx, tc, &r.compensates); err != nil {
-		return nil, fmt.Errorf("compensates: %w", err)
+		return fmt.Errorf("compensates: %w", err)
 	}
-	notes = r.fillOptional(ctx, tc, a)
+	notes := r.fillOptional(ctx, tc, a)
 	var note error
-	if a.Params, note = r.evalParams(ctx, tc); note != nil {
+	if a.Params, d.lost, note = r.evalParams(ctx, tc); note != nil {
 		notes = append(notes, note)
 	}
+	d.note = errors.Join(notes...)
 	*a, err = a.Normalize()
-	return notes, err
+	return err
 }
 
 // fillOptional leaves out what does not work, and says so.
@@ -228,60 +228,4 @@ func instantOrNanos(value any) (engine.Instant, error) {
 		return 0, fmt.Errorf("%w: %d nanoseconds are before the year 1970", engine.ErrInstant, nanos)
 	}
 	return engine.InstantOfNanos(uint64(nanos)), nil
-}
-
-// evalParams returns no object where the arguments were hidden (decision D33)
-// or break a limit (decision D35); the note says which.
-func (r *rule[K]) evalParams(ctx *callContext, tc K) (engine.Object, error) {
-	switch r.paramsMode {
-	case noParams:
-		return engine.Object{}, nil
-	case allParams:
-		return objectOf(ctx.call.Arguments)
-	}
-	captured := ctx.call.Arguments.Value != nil
-	values := make(map[string]any, len(r.params))
-	var errs []error
-	for i := range r.params {
-		p := &r.params[i]
-		value, err := p.value.eval(ctx, tc)
-		if err == nil && p.value.argument == nil {
-			err = ottlvalue.Complete(value)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("params.%s: %w", p.name, err))
-			continue
-		}
-		if value != nil {
-			values[p.name] = value
-		}
-	}
-	if !captured && len(values) == 0 {
-		return engine.Object{}, errors.Join(append(errs, sizeNote(ctx.call.Arguments))...)
-	}
-	object, err := parseParams(values)
-	return object, errors.Join(append(errs, err)...)
-}
-
-func objectOf(arguments dialect.Captured) (engine.Object, error) {
-	if arguments.Value == nil {
-		return engine.Object{}, sizeNote(arguments)
-	}
-	return parseParams(arguments.Value)
-}
-
-// sizeNote says why arguments that were reported have no value.
-func sizeNote(arguments dialect.Captured) error {
-	if !arguments.Truncated {
-		return nil
-	}
-	return fmt.Errorf("params: the arguments have %d bytes or are nested too deep; at most %d bytes are read", arguments.Bytes, dialect.MaxValueBytes)
-}
-
-func parseParams(value any) (engine.Object, error) {
-	object, err := ottlvalue.Object(value)
-	if err != nil {
-		return engine.Object{}, fmt.Errorf("params: %w", err)
-	}
-	return object, nil
 }

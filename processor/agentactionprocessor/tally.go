@@ -18,6 +18,8 @@ const (
 	notExecuted   = "not_executed"
 	invalid       = "invalid"
 	withoutParams = "without_params"
+	withoutParam  = "without_param"
+	withoutField  = "without_field"
 )
 
 // callCount and ruleCount name what is counted.
@@ -71,7 +73,7 @@ func newCounters(builder *metadata.TelemetryBuilder, rules []*ruleHead) counters
 	for _, info := range dialect.Names() {
 		names = append(names, info.Name)
 	}
-	for _, outcome := range []string{recorded, noRule, failed, notExecuted, invalid, withoutParams} {
+	for _, outcome := range []string{recorded, noRule, failed, notExecuted, invalid, withoutParams, withoutParam, withoutField} {
 		c.facts[outcome] = set(attribute.String("outcome", outcome))
 		for _, name := range names {
 			c.calls[callCount{name, outcome}] = set(attribute.String("dialect", name), attribute.String("outcome", outcome))

@@ -31,6 +31,9 @@ type TryResult struct {
 	Agent   *string `json:"agent"`
 	Session *string `json:"session"`
 	Outcome string  `json:"outcome"`
+	// Why says what is wrong with metadata of VerifiedActions that does not
+	// read. It is no call then: only Dialect and SpanID are set beside it.
+	Why string `json:"why,omitempty"`
 	// Rules are those that are for this tool, in their order.
 	Rules []TryRule `json:"rules"`
 }
@@ -147,6 +150,17 @@ type trial struct {
 	call
 	at     dialect.Position
 	decide func(c *call, each func(*decision))
+	// unreadable says why this is no call.
+	unreadable error
+}
+
+// unreadable are trials of metadata that does not read, on one carrier.
+func unreadable(carrier dialect.ToolCall, at dialect.Position, errs []error) []trial {
+	trials := make([]trial, len(errs))
+	for i, err := range errs {
+		trials[i] = trial{call: call{ToolCall: &carrier}, at: at, unreadable: err}
+	}
+	return trials
 }
 
 func (p *annotator) tryTraces(td ptrace.Traces) []TryResult {
@@ -155,7 +169,7 @@ func (p *annotator) tryTraces(td ptrace.Traces) []TryResult {
 	found := p.recognizer.Traces(td)
 	var trials []trial
 	add := func(c call, at dialect.Position) {
-		trials = append(trials, trial{c, at, func(c *call, each func(*decision)) {
+		trials = append(trials, trial{call: c, at: at, decide: func(c *call, each func(*decision)) {
 			place := spanAt(td, at)
 			tc := ottlspan.NewTransformContext(place.resource, place.scope, place.span)
 			defer tc.Close()
@@ -168,10 +182,12 @@ func (p *annotator) tryTraces(td ptrace.Traces) []TryResult {
 		}
 	}
 	for _, m := range scan.found {
-		calls, _ := p.metadata.callsOfSpan(spanAt(td, m.Position))
+		at := spanAt(td, m.Position)
+		calls, errs := p.metadata.callsOfSpan(at)
 		for _, c := range calls {
 			add(c, m.Position)
 		}
+		trials = append(trials, unreadable(carrierOfSpan(at), m.Position, errs)...)
 	}
 	return results(trials, found.Contexts)
 }
@@ -182,7 +198,7 @@ func (p *annotator) tryLogs(ld plog.Logs) []TryResult {
 	found := p.recognizer.Logs(ld)
 	var trials []trial
 	add := func(c call, at dialect.Position) {
-		trials = append(trials, trial{c, at, func(c *call, each func(*decision)) {
+		trials = append(trials, trial{call: c, at: at, decide: func(c *call, each func(*decision)) {
 			place := logAt(ld, at)
 			tc := ottllog.NewTransformContext(place.resource, place.scope, place.entry)
 			defer tc.Close()
@@ -195,10 +211,12 @@ func (p *annotator) tryLogs(ld plog.Logs) []TryResult {
 		}
 	}
 	for _, m := range scan.found {
-		calls, _ := p.metadata.callsOfLog(logAt(ld, m.Position))
+		at := logAt(ld, m.Position)
+		calls, errs := p.metadata.callsOfLog(at)
 		for _, c := range calls {
 			add(c, m.Position)
 		}
+		trials = append(trials, unreadable(carrierOfLog(at), m.Position, errs)...)
 	}
 	return results(trials, found.Contexts)
 }
@@ -222,6 +240,12 @@ func results(trials []trial, contexts []dialect.Context) []TryResult {
 }
 
 func (t *trial) result(completed *dialect.ToolCall) TryResult {
+	if t.unreadable != nil {
+		return TryResult{
+			SpanID: orNull(completed.SpanID.String()), Dialect: completed.Dialect, Outcome: string(dialect.Unknown),
+			Rules: []TryRule{}, Why: t.unreadable.Error(),
+		}
+	}
 	r := TryResult{
 		SpanID: orNull(completed.SpanID.String()), Dialect: completed.Dialect,
 		Tool: orNull(completed.Tool), CallID: orNull(completed.CallID),

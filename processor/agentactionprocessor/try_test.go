@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -179,6 +181,52 @@ func TestTryReadsSeveralDocuments(t *testing.T) {
 	if found, err := Try(NewTryConfig(), nil); err != nil || found == nil || len(found) != 0 {
 		t.Errorf("no input: %v, %v", found, err)
 	}
+}
+
+// TestTryShowsMetadataThatDoesNotRead: what the processor marks, the tool says.
+func TestTryShowsMetadataThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	payload := `{"session_id":"s","actions":[{"type":"shell","reference_id":"r-0"},{"type":"mcp","reference_id":"r-1","server_url":"https://mcp.example.com","tool_name":"refund_order"}]}`
+	traces := func(payload string) string {
+		return `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"` + testTrace + `","spanId":"` + testSpan + `","attributes":[` +
+			`{"key":"verified_actions_version","value":{"stringValue":"1"}},{"key":"verified_actions_payload","value":{"stringValue":` + quoted(t, payload) + `}}]}]}]}]}`
+	}
+	logs := strings.NewReplacer("resourceSpans", "resourceLogs", "scopeSpans", "scopeLogs", `"spans"`, `"logRecords"`).Replace(traces(payload))
+	shell := `actions[0]: invalid verified action: type "shell": write web, llm, mcp or integration`
+	for name, tc := range map[string]struct{ input, want string }{
+		"one action of two": {traces(payload), testSpan + " <nil> " + shell + "\n" + testSpan + " refund_order "},
+		"the same in a log": {logs, testSpan + " <nil> " + shell + "\n" + testSpan + " refund_order "},
+		"no JSON":           {traces(`{"actions":`), testSpan + " <nil> invalid verified action: the payload does not read: unexpected end of JSON input"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, err := Try(NewDefaultConfig(), []byte(tc.input))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, r := range found {
+				tool := "<nil>"
+				if r.Tool != nil {
+					tool = *r.Tool
+				}
+				lines = append(lines, *r.SpanID+" "+tool+" "+r.Why)
+			}
+			slices.Sort(lines)
+			if diff := cmp.Diff(tc.want, strings.Join(lines, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func quoted(t *testing.T, text string) string {
+	t.Helper()
+	b, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 func TestTryErrors(t *testing.T) {

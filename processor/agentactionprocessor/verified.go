@@ -17,14 +17,29 @@ type metadataReader struct {
 	errs    []error
 }
 
-// callsOfSpan are the verified actions on a span and its events, as calls of that span.
-func (k *metadataKeys) callsOfSpan(at spanPlace) ([]call, []error) {
-	r := metadataReader{keys: k, carrier: dialect.ToolCall{
+// carrierOfSpan is what a span says of every verified action on it.
+func carrierOfSpan(at spanPlace) dialect.ToolCall {
+	return dialect.ToolCall{
 		Dialect: verifiedDialect,
 		TraceID: at.span.TraceID(), SpanID: at.span.SpanID(), ParentSpanID: at.span.ParentSpanID(),
 		SpanName: at.span.Name(), Scope: at.scope.Scope().Name(),
 		Start: at.span.StartTimestamp(), End: at.span.EndTimestamp(),
-	}}
+	}
+}
+
+// carrierOfLog is the same of a log record.
+func carrierOfLog(at logPlace) dialect.ToolCall {
+	return dialect.ToolCall{
+		Dialect: verifiedDialect,
+		TraceID: at.entry.TraceID(), SpanID: at.entry.SpanID(),
+		SpanName: at.entry.EventName(), Scope: at.scope.Scope().Name(),
+		Start: at.entry.Timestamp(), Observed: at.entry.ObservedTimestamp(),
+	}
+}
+
+// callsOfSpan are the verified actions on a span and its events, as calls of that span.
+func (k *metadataKeys) callsOfSpan(at spanPlace) ([]call, []error) {
+	r := metadataReader{keys: k, carrier: carrierOfSpan(at)}
 	r.attributes(at.span.Attributes(), "")
 	for _, event := range at.span.Events().All() {
 		r.attributes(event.Attributes(), "")
@@ -34,12 +49,7 @@ func (k *metadataKeys) callsOfSpan(at spanPlace) ([]call, []error) {
 
 // callsOfLog are the verified actions on a log record and in its body.
 func (k *metadataKeys) callsOfLog(at logPlace) ([]call, []error) {
-	r := metadataReader{keys: k, carrier: dialect.ToolCall{
-		Dialect: verifiedDialect,
-		TraceID: at.entry.TraceID(), SpanID: at.entry.SpanID(),
-		SpanName: at.entry.EventName(), Scope: at.scope.Scope().Name(),
-		Start: at.entry.Timestamp(), Observed: at.entry.ObservedTimestamp(),
-	}}
+	r := metadataReader{keys: k, carrier: carrierOfLog(at)}
 	switch body := at.entry.Body(); body.Type() {
 	case pcommon.ValueTypeStr:
 		r.attributes(at.entry.Attributes(), body.Str())
