@@ -59,6 +59,10 @@ test/race: ## the tests of what runs concurrently, under the race detector (no b
 e2e-jaeger: build $(TOOLS)/jaeger ## verdicts beside agents' spans in a real Jaeger (the first time some five minutes to compile it)
 	go test -tags jaeger -count 1 ./internal/e2e -run TestJaeger -v
 
+.PHONY: torture
+torture: build ## processes that are killed over and over, for minutes; docs/reliability.md has the figures
+	go test ./internal/e2e -run 'TestKilledReplicas' -rounds 200 -v -timeout 30m
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## formatting, go vet, golangci-lint
 	@files="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))"; \
