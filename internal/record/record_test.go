@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -277,4 +278,16 @@ func FuzzFromTraces(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestSamplingExampleKnowsActions: the sampler keeps spans by the attribute that says what is recorded of them.
+func TestSamplingExampleKnowsActions(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../examples/sampling.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `attributes["` + ActionsKey + `"] != nil`; !strings.Contains(string(text), want) {
+		t.Errorf("examples/sampling.yaml does not ask for %s", want)
+	}
 }

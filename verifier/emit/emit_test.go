@@ -418,3 +418,15 @@ func wantAttributes(t *testing.T, what string, got pcommon.Map, want map[string]
 		}
 	}
 }
+
+// TestSamplingExampleKnowsVerdicts: the sampler keeps verdicts by their scope.
+func TestSamplingExampleKnowsVerdicts(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../examples/sampling.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `instrumentation_scope.name == "` + Scope + `"`; !strings.Contains(string(text), want) {
+		t.Errorf("examples/sampling.yaml does not ask for %s", want)
+	}
+}
