@@ -64,6 +64,11 @@ e2e-jaeger: build $(TOOLS)/jaeger ## verdicts beside agents' spans in a real Jae
 torture: build ## processes that are killed over and over, for minutes; docs/reliability.md has the figures
 	go test ./internal/e2e -run 'TestKilledReplicas' -rounds 200 -v -timeout 30m
 
+.PHONY: e2e-node
+e2e-node: build ## agents written with the AI SDK and OpenTelemetry JS, from npm ci to verdict; needs Node.js 20 or newer
+	npm ci --prefix internal/e2e/node --no-audit --no-fund
+	go test -tags node -count 1 ./internal/e2e -run TestNode -v
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## formatting, go vet, golangci-lint
 	@files="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))"; \
