@@ -22,7 +22,7 @@ import (
 
 // pages are those of docs/ whose every command is run, in the order of the page.
 var pages = []string{
-	"http.md", "start-otel.md", "start-collector.md", "start-aevs.md", "start-audit.md",
+	"http.md", "start-otel.md", "start-collector.md", "start-traces.md", "start-aevs.md", "start-audit.md",
 }
 
 // TestPages does what a reader of the documentation does: it runs the commands
