@@ -296,6 +296,10 @@ type Overview interface {
 	ActionsByHash(ctx context.Context, tenant string, hash [32]byte, limit int) ([]string, error)
 	// LinkedSubjects returns up to limit subjects that are linked to a subject, one hop (decision D7).
 	LinkedSubjects(ctx context.Context, tenant, subject string, limit int) ([]string, error)
+	// Backlog counts what is still to do, across tenants. Its cost grows with that.
+	Backlog(ctx context.Context, now engine.Instant) (Backlog, error)
+	// SourceLags returns the sources with the earliest watermarks, across tenants; sources without one are left out.
+	SourceLags(ctx context.Context, limit int) ([]SourceLag, error)
 	// CaseFacts returns facts of a subject and of those linked to it with since <=
 	// occurred_at <= until: up to limit, the newest by decision D5 first.
 	CaseFacts(ctx context.Context, tenant, subject string, since, until engine.Instant, limit int) ([]engine.Fact, error)

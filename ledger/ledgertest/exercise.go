@@ -43,6 +43,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Evaluation", exerciseEvaluation},
 		{"Reading", exerciseReading},
 		{"Overview", exerciseOverview},
+		{"Backlog", exerciseBacklog},
 		{"Audit", exerciseAudit},
 		{"Retention", exerciseRetention},
 		{"Keys", exerciseKeys},

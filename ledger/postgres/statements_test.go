@@ -33,6 +33,8 @@ var acrossTenants = map[string]string{
 	"VerdictByHash": "a hash names no tenant",
 	"KeyByHash":     "a key is what names the tenant",
 	"Tenants":       "the list of tenants itself",
+	"Backlog":       "how much is still to do",
+	"SourceLags":    "how far sources have got",
 
 	"ContractHashes":   "contracts belong to all tenants",
 	"PublishContracts": "contracts belong to all tenants",

@@ -19,6 +19,8 @@ var acrossTenants = map[string]string{
 	"TouchKeys":     "keys of several tenants were used",
 	"Tenants":       "the list of tenants itself",
 	"LastFact":      "the last row of the file, whose ever it is",
+	"Backlog":       "how much is still to do",
+	"SourceLags":    "how far sources have got",
 
 	"DeclareDropping": "opens the triggers to this transaction",
 	"EndDropping":     "closes them again",

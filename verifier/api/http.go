@@ -175,7 +175,7 @@ func (h *handler) operational() {
 			writeText(w, http.StatusOK, "ok\n")
 		})
 		h.mux.HandleFunc("GET "+prefix+"/readyz", h.ready)
-		h.mux.Handle("GET "+prefix+"/metrics", promhttp.HandlerFor(h.Registry, promhttp.HandlerOpts{Registry: h.Registry}))
+		h.mux.Handle("GET "+prefix+"/metrics", promhttp.HandlerFor(h.Registry, promhttp.HandlerOpts{Registry: h.Registry, EnableOpenMetrics: true}))
 	}
 	h.mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/openapi.json", http.StatusPermanentRedirect)

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/report"
 	"github.com/countersign-otel/countersign/verifier/emit"
+	"github.com/countersign-otel/countersign/verifier/telemetry"
 	"github.com/countersign-otel/countersign/verifier/webhook"
 )
 
@@ -47,6 +48,8 @@ type Config struct {
 	Emit emit.Config `mapstructure:"emit"`
 	// Webhooks tell endpoints of events.
 	Webhooks webhook.Config `mapstructure:"webhooks"`
+	// Telemetry sends the sidecar's own metrics.
+	Telemetry telemetry.Config `mapstructure:"telemetry"`
 	// Page is the web page, served beside the API.
 	Page PageConfig `mapstructure:"page"`
 	// RequestTimeout bounds a request apart from its waiting.
@@ -85,6 +88,7 @@ func Default() Config {
 		},
 		Emit:           emit.DefaultConfig(),
 		Webhooks:       webhook.DefaultConfig(),
+		Telemetry:      telemetry.DefaultConfig(),
 		RequestTimeout: 30 * time.Second, ShutdownTimeout: 15 * time.Second,
 	}
 }
@@ -186,7 +190,7 @@ func (c Config) Validate() error {
 	if s.BatchSize < 1 || s.BatchSize > 10_000 {
 		fail("settlement.batch_size is %d; write 1 to 10000", s.BatchSize)
 	}
-	return errors.Join(append(all, c.Emit.Validate(), c.Webhooks.Validate())...)
+	return errors.Join(append(all, c.Emit.Validate(), c.Webhooks.Validate(), c.Telemetry.Validate())...)
 }
 
 // loopback says whether an address can be reached from this machine only.

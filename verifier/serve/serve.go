@@ -29,6 +29,7 @@ import (
 	"github.com/countersign-otel/countersign/verifier/emit"
 	"github.com/countersign-otel/countersign/verifier/feed"
 	"github.com/countersign-otel/countersign/verifier/settle"
+	"github.com/countersign-otel/countersign/verifier/telemetry"
 	"github.com/countersign-otel/countersign/verifier/web"
 	"github.com/countersign-otel/countersign/verifier/webhook"
 )
@@ -97,16 +98,18 @@ func redact(text string) string {
 type sidecar struct {
 	Config
 	Options
-	store    ledger.Ledger
-	registry *prometheus.Registry
-	verifier *settle.Verifier
-	hub      *api.Hub
-	feed     *feed.Feed
-	uses     *api.Uses
-	page     *web.Page
-	emitter  *emit.Emitter
-	webhooks *webhook.Sender
-	server   *http.Server
+	store     ledger.Ledger
+	registry  *prometheus.Registry
+	verifier  *settle.Verifier
+	hub       *api.Hub
+	feed      *feed.Feed
+	uses      *api.Uses
+	page      *web.Page
+	emitter   *emit.Emitter
+	webhooks  *webhook.Sender
+	backlog   *backlog
+	telemetry *telemetry.Exporter
+	server    *http.Server
 }
 
 func run(ctx context.Context, c Config, o Options, store ledger.Ledger) error {
@@ -179,6 +182,7 @@ func (s *sidecar) wire(ctx context.Context) error {
 	counted := newMetrics(s.registry, s.Version)
 	contracts := ledger.NewContractCache(0)
 	owner := ownerName()
+	s.backlog = newBacklog(s.registry, s.store, s.Now, s.Logger)
 	s.hub = api.NewHub(s.store, s.Settlement.PollInterval, s.Logger)
 	s.feed = feed.New(s.store, s.Settlement.PollInterval, s.Logger)
 	s.uses = api.NewUses(s.store, s.Now, s.Logger)
@@ -201,17 +205,21 @@ func (s *sidecar) wire(ctx context.Context) error {
 		OnStored: func(tenant string, runs []ledger.Run) {
 			s.hub.Stored(tenant, runs)
 			s.feed.Nudge()
-			counted.stored(runs)
 		},
+		Observe: counted.observe,
 		OnParked: func(_ string, parked []ledger.Parked) {
 			s.feed.Nudge()
-			counted.parked.Add(float64(len(parked)))
+			counted.park(parked)
 		},
 	})
 	s.emitter, err = emit.New(ctx, s.Emit, emit.Options{
 		Ledger: s.store, Contracts: contracts, Owner: owner, Now: s.Now, Version: s.Version,
 		Registry: s.registry, Logger: s.Logger, PollInterval: s.Settlement.PollInterval,
 	})
+	if err != nil {
+		return err
+	}
+	s.telemetry, err = telemetry.New(ctx, s.Telemetry, telemetry.Options{Gatherer: s.registry, Version: s.Version, Instance: owner, Logger: s.Logger})
 	if err != nil {
 		return err
 	}
@@ -303,13 +311,15 @@ func (s *sidecar) announce(listener net.Listener) (string, error) {
 
 // serve runs the parts until ctx ends or one of them fails, and ends them in order.
 func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string) error {
-	failed := make(chan error, 8)
+	failed := make(chan error, 10)
 	hub := start(ctx, failed, s.hub.Run)
 	listening := start(ctx, failed, s.feed.Run)
 	uses := start(ctx, failed, s.uses.Run)
 	settling := start(ctx, failed, s.verifier.Run)
 	emitting := start(ctx, failed, s.emitter.Run)
 	telling := start(ctx, failed, s.webhooks.Run)
+	counting := start(ctx, failed, s.backlog.run)
+	exporting := start(ctx, failed, s.telemetry.Run)
 	serving := start(ctx, failed, func(context.Context) error { return s.accept(listener) })
 	if s.Ready != nil {
 		s.Ready(base)
@@ -330,6 +340,8 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 	settling.end()
 	emitting.end()
 	telling.end()
+	counting.end()
+	exporting.end() // last, so that it tells of all that came before
 	close(failed)
 	for err := range failed {
 		cause = errors.Join(cause, err)

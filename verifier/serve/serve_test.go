@@ -203,6 +203,14 @@ func TestFromActionToVerdictAndBack(t *testing.T) {
 	if !strings.Contains(metrics, `countersign_verdicts_total{contract="refund_workflow",lens="policy",status="settled",verdict="pass"} 1`) {
 		t.Error(metrics)
 	}
+	for _, line := range []string{
+		`countersign_settled_actions_total{agent="",contract="refund_workflow",lens="outcome",verdict="pass"} 1`,
+		"countersign_settle_duration_seconds_count ", "countersign_parked_actions 0", "countersign_outbox_depth ", "countersign_due ",
+	} {
+		if !strings.Contains(metrics, line) {
+			t.Errorf("no %s in /metrics:\n%s", line, metrics)
+		}
+	}
 	// What was stored last is still sent before the end.
 	if err := s.stop(); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func Settings() []Setting {
 		{"settlement.lease_for", "how long a killed sidecar's work waits for another one", length(func(c *Config) *time.Duration { return &c.Settlement.LeaseFor })},
 		{"emit.endpoint", "where verdicts go as OTLP; empty sends nothing", text(func(c *Config) *string { return &c.Emit.Endpoint })},
 		{"emit.protocol", "grpc or http/protobuf", text(func(c *Config) *string { return &c.Emit.Protocol })},
-		{"emit.headers", "headers of OTLP requests, like name=value,name=value", headers},
+		{"emit.headers", "headers of OTLP requests, like name=value,name=value", headers(func(c *Config) *map[string]configopaque.String { return &c.Emit.Headers })},
 		{"emit.tls.insecure", "OTLP without TLS", boolean(func(c *Config) *bool { return &c.Emit.TLS.Insecure })},
 		{"emit.tls.ca_file", "certificate of the OTLP endpoint's authority", text(func(c *Config) *string { return &c.Emit.TLS.CAFile })},
 		{"emit.compression", "gzip or none", text(func(c *Config) *string { return &c.Emit.Compression })},
@@ -58,6 +58,12 @@ func Settings() []Setting {
 		{"emit.langfuse.public_key", "public key of its project", text(func(c *Config) *string { return &c.Emit.Langfuse.PublicKey })},
 		{"emit.langfuse.secret_key", "secret key of its project; better a variable than a flag", secret(func(c *Config) *configopaque.String { return &c.Emit.Langfuse.SecretKey })},
 		{"emit.langfuse.environment", "environment of the scores; empty takes Langfuse's default", text(func(c *Config) *string { return &c.Emit.Langfuse.Environment })},
+		{"telemetry.endpoint", "where the sidecar's own metrics go as OTLP; empty sends none", text(func(c *Config) *string { return &c.Telemetry.Endpoint })},
+		{"telemetry.protocol", "grpc or http/protobuf", text(func(c *Config) *string { return &c.Telemetry.Protocol })},
+		{"telemetry.headers", "headers of requests with metrics, like name=value,name=value", headers(func(c *Config) *map[string]configopaque.String { return &c.Telemetry.Headers })},
+		{"telemetry.tls.insecure", "metrics without TLS", boolean(func(c *Config) *bool { return &c.Telemetry.TLS.Insecure })},
+		{"telemetry.tls.ca_file", "certificate of the metrics endpoint's authority", text(func(c *Config) *string { return &c.Telemetry.TLS.CAFile })},
+		{"telemetry.interval", "how often metrics are sent", length(func(c *Config) *time.Duration { return &c.Telemetry.Interval })},
 		{"page.trace_url", "where the page's links to traces lead, like https://grafana.example/trace/{trace_id}?span={span_id}", text(func(c *Config) *string { return &c.Page.TraceURL })},
 		{"request_timeout", "longest time of a request apart from its waiting", length(func(c *Config) *time.Duration { return &c.RequestTimeout })},
 		{"shutdown_timeout", "how long requests may take to end at shutdown", length(func(c *Config) *time.Duration { return &c.ShutdownTimeout })},
@@ -112,17 +118,19 @@ func length(field func(*Config) *time.Duration) func(*Config, string) error {
 }
 
 // headers keeps the values out of errors: they are secrets.
-func headers(c *Config, v string) error {
-	parsed := map[string]configopaque.String{}
-	for _, pair := range splitList(v) {
-		name, secret, ok := strings.Cut(pair, "=")
-		if name = strings.TrimSpace(name); !ok || name == "" {
-			return errors.New("a header is not written name=value")
+func headers(field func(*Config) *map[string]configopaque.String) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		parsed := map[string]configopaque.String{}
+		for _, pair := range splitList(v) {
+			name, secret, ok := strings.Cut(pair, "=")
+			if name = strings.TrimSpace(name); !ok || name == "" {
+				return errors.New("a header is not written name=value")
+			}
+			parsed[name] = configopaque.String(strings.TrimSpace(secret))
 		}
-		parsed[name] = configopaque.String(strings.TrimSpace(secret))
+		*field(c) = parsed
+		return nil
 	}
-	c.Emit.Headers = parsed
-	return nil
 }
 
 func splitList(v string) []string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
@@ -12,10 +13,10 @@ import (
 
 // settleLeased settles leased work, one contract version after the other, and
 // returns the stored runs.
-func (v *Verifier) settleLeased(ctx context.Context, tenant string, due []ledger.Due, unavailable []string) ([]ledger.Run, error) {
+func (v *Verifier) settleLeased(ctx context.Context, started time.Time, tenant string, due []ledger.Due, unavailable []string) ([]ledger.Run, error) {
 	var stored []ledger.Run
 	for _, group := range byContract(due) {
-		runs, err := v.settleGroup(ctx, tenant, group, unavailable)
+		runs, err := v.settleGroup(ctx, started, tenant, group, unavailable)
 		stored = append(stored, runs...)
 		if err != nil {
 			return stored, err
@@ -42,8 +43,8 @@ func byContract(due []ledger.Due) [][]ledger.Due {
 // settleGroup evaluates and stores work of one contract version. When the
 // batch as a whole cannot be done for a reason that trying again does not
 // mend, it is halved until the action that cannot be done stands alone and is parked.
-func (v *Verifier) settleGroup(ctx context.Context, tenant string, due []ledger.Due, unavailable []string) ([]ledger.Run, error) {
-	stored, err := v.settleOnce(ctx, tenant, due, unavailable)
+func (v *Verifier) settleGroup(ctx context.Context, started time.Time, tenant string, due []ledger.Due, unavailable []string) ([]ledger.Run, error) {
+	stored, err := v.settleOnce(ctx, started, tenant, due, unavailable)
 	switch {
 	case err == nil:
 		return stored, nil
@@ -55,15 +56,15 @@ func (v *Verifier) settleGroup(ctx context.Context, tenant string, due []ledger.
 		return nil, v.park(ctx, tenant, []ledger.Parked{{Due: due[0], Error: err.Error()}})
 	}
 	half := len(due) / 2
-	first, err := v.settleGroup(ctx, tenant, due[:half], unavailable)
+	first, err := v.settleGroup(ctx, started, tenant, due[:half], unavailable)
 	if err != nil {
 		return first, errors.Join(err, v.release(ctx, tenant, due[half:]))
 	}
-	second, err := v.settleGroup(ctx, tenant, due[half:], unavailable)
+	second, err := v.settleGroup(ctx, started, tenant, due[half:], unavailable)
 	return append(first, second...), err
 }
 
-func (v *Verifier) settleOnce(ctx context.Context, tenant string, due []ledger.Due, unavailable []string) ([]ledger.Run, error) {
+func (v *Verifier) settleOnce(ctx context.Context, started time.Time, tenant string, due []ledger.Due, unavailable []string) ([]ledger.Run, error) {
 	var done outcome
 	now := v.Now()
 	err := v.Ledger.View(ctx, func(tx ledger.Tx) (err error) {
@@ -87,8 +88,22 @@ func (v *Verifier) settleOnce(ctx context.Context, tenant string, due []ledger.D
 	if err != nil {
 		return nil, err
 	}
+	v.observe(started, tenant, stored, done.actions)
 	v.notify(tenant, stored, done.parked)
 	return stored, nil
+}
+
+// observe pairs runs with their actions, which stand in the same order.
+func (v *Verifier) observe(started time.Time, tenant string, stored []ledger.Run, actions []*engine.Action) {
+	if v.Observe == nil || len(stored) == 0 {
+		return
+	}
+	took := time.Since(started)
+	observed := make([]Observation, len(stored))
+	for i := range stored {
+		observed[i] = Observation{&stored[i], actions[i], took}
+	}
+	v.Observe(tenant, observed)
 }
 
 func (v *Verifier) notify(tenant string, stored []ledger.Run, parked []ledger.Parked) {
@@ -126,8 +141,10 @@ func claimIDs(due []ledger.Due) []string {
 
 // outcome of one evaluated batch.
 type outcome struct {
-	runs   []ledger.Run
-	parked []ledger.Parked
+	runs []ledger.Run
+	// actions are those of runs, in the same order.
+	actions []*engine.Action
+	parked  []ledger.Parked
 }
 
 // lease puts each result under the work that it was leased for.

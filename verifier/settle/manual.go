@@ -19,7 +19,7 @@ var ErrParked = errors.New("action is parked")
 // they are due. Runs stand in the order of claimIDs. An action that another
 // verifier holds is waited for until ctx ends, then ErrBusy.
 func (v *Verifier) Verify(ctx context.Context, tenant string, claims, unavailable []string, triggeredBy string) ([]ledger.Run, error) {
-	byClaim := map[string]ledger.Run{}
+	byClaim, started := map[string]ledger.Run{}, time.Now()
 	for missing := claims; len(missing) > 0; missing = without(claims, byClaim) {
 		due, err := v.leaseActions(ctx, tenant, missing)
 		if err != nil {
@@ -34,7 +34,7 @@ func (v *Verifier) Verify(ctx context.Context, tenant string, claims, unavailabl
 		for i := range due {
 			due[i].TriggeredBy = triggeredBy
 		}
-		runs, err := v.settleLeased(context.WithoutCancel(ctx), tenant, due, unavailable)
+		runs, err := v.settleLeased(context.WithoutCancel(ctx), started, tenant, due, unavailable)
 		if err != nil {
 			return nil, err
 		}

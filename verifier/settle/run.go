@@ -26,7 +26,8 @@ func (b batch) compare(judged, derived []engine.Evaluation) (outcome, error) {
 		byGo[e.ActionID] = e
 	}
 	var done outcome
-	for _, action := range b.snapshot.Actions {
+	for i := range b.snapshot.Actions {
+		action := b.snapshot.Actions[i]
 		sql, inSQL := bySQL[action.ActionID]
 		goes, inGo := byGo[action.ActionID]
 		if !inSQL || !inGo {
@@ -41,7 +42,7 @@ func (b batch) compare(judged, derived []engine.Evaluation) (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		done.runs = append(done.runs, run)
+		done.runs, done.actions = append(done.runs, run), append(done.actions, &b.snapshot.Actions[i])
 	}
 	return done, nil
 }

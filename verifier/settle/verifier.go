@@ -41,10 +41,20 @@ type Config struct {
 	PollInterval time.Duration
 	// OnStored is called after runs were committed, by any goroutine; may be nil.
 	OnStored func(tenant string, runs []ledger.Run)
+	// Observe is told of every run that was committed, for metrics, by any goroutine; may be nil.
+	Observe func(tenant string, observed []Observation)
 	// OnParked is called after work was parked; may be nil.
 	OnParked func(tenant string, parked []ledger.Parked)
 	// Derive is the second evaluator; nil means goeval.Evaluate. Fault tests replace it.
 	Derive func(*contract.Contract, *engine.Snapshot) []engine.Evaluation
+}
+
+// Observation is a run that was stored, with the action as it was judged.
+type Observation struct {
+	Run    *ledger.Run
+	Action *engine.Action
+	// Took is the time from asking for work to the commit.
+	Took time.Duration
 }
 
 // Verifier evaluates what is due. It is safe for concurrent use.
@@ -178,6 +188,7 @@ func (v *Verifier) round(ctx context.Context) (worked bool, err error) {
 }
 
 func (v *Verifier) settleTenant(ctx context.Context, tenant string) (leased int, err error) {
+	started := time.Now()
 	var due []ledger.Due
 	err = v.Ledger.Update(ctx, func(tx ledger.Tx) error {
 		due, err = tx.LeaseDue(ctx, tenant, v.lease(), v.BatchSize)
@@ -187,7 +198,7 @@ func (v *Verifier) settleTenant(ctx context.Context, tenant string) (leased int,
 		return 0, err
 	}
 	// What is leased is finished even when the verifier is told to stop.
-	_, err = v.settleLeased(context.WithoutCancel(ctx), tenant, due, nil)
+	_, err = v.settleLeased(context.WithoutCancel(ctx), started, tenant, due, nil)
 	return len(due), err
 }
 
