@@ -113,8 +113,11 @@ func (r *Reporter) Err() error {
 // maxNearest is the longest word for which a known one is looked for, in bytes.
 const maxNearest = 80
 
-// Nearest is the known word within a third of its length in edits, or "".
-// Capitals are no edits.
+// minBeginning is how much of a word counts as the beginning of a longer one, in bytes.
+const minBeginning = 5
+
+// Nearest is the known word within a third of its length in edits, else the
+// only one that begins with it, or "". Capitals are no edits.
 func Nearest(word string, known []string) string {
 	if len(word) > maxNearest {
 		return ""
@@ -125,7 +128,25 @@ func Nearest(word string, known []string) string {
 			best, bestDistance = candidate, d
 		}
 	}
+	if best == "" {
+		return onlyLonger(word, known)
+	}
 	return best
+}
+
+// onlyLonger is the one known word that begins with the given one, or "".
+func onlyLonger(word string, known []string) string {
+	found := ""
+	for _, candidate := range known {
+		if len(word) < minBeginning || !strings.HasPrefix(engine.Fold(candidate), engine.Fold(word)) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = candidate
+	}
+	return found
 }
 
 // distance is the Levenshtein distance in bytes.
