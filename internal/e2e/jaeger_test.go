@@ -62,6 +62,16 @@ func TestJaeger(t *testing.T) {
 	}
 }
 
+// TestJaegerPage runs every command of examples/jaeger/README.md beside a real Jaeger.
+func TestJaegerPage(t *testing.T) {
+	startJaeger(t)
+	text, err := os.ReadFile(filepath.Join(root, "examples", "jaeger", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, commandsOf(string(text)))
+}
+
 // verdictInTheTrace: asked for the agent's trace, Jaeger shows the tool's span
 // and the verdict below it.
 func verdictInTheTrace(t *testing.T, ctx context.Context, v stack.Verification) jaegerSpan {
