@@ -3,7 +3,9 @@ package ledgerexporter
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,12 +35,28 @@ type Config struct {
 	Tenant string `mapstructure:"tenant"`
 	// Tenants are further ones that a processor in front may name; "*" is any.
 	Tenants []string `mapstructure:"tenants"`
+	// Watermarks are observed for these sources (decision D12); a source that is
+	// not named has none from this exporter.
+	Watermarks map[string]WatermarkConfig `mapstructure:"watermarks"`
 	// CreateSchema brings the store's schema up to date at start; without it, only that of SQLite.
 	CreateSchema *bool `mapstructure:"create_schema"`
 
 	TimeoutConfig exporterhelper.TimeoutConfig                             `mapstructure:",squash"`
 	QueueConfig   configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	RetryConfig   configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
+}
+
+// WatermarkConfig says how a source's watermark follows from its facts.
+type WatermarkConfig struct {
+	// Lateness is how long after it happened a fact may come. Everything that
+	// happened longer than that before the newest fact is taken to have come.
+	Lateness time.Duration `mapstructure:"lateness"`
+	// IdleTimeout is how long the source may be silent until silence counts as
+	// nothing having happened, and the clock moves the watermark on; 0 is for ever.
+	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
 }
 
 // Role says which side of the line an exporter stands on.
@@ -77,6 +95,7 @@ const anyTenant = "*"
 func (c *Config) Validate() error {
 	errs := []error{c.checkStore()}
 	errs = append(errs, c.checkRole()...)
+	errs = append(errs, c.checkWatermarks()...)
 	if err := engine.CheckOpaque("tenant", c.Tenant); err != nil {
 		errs = append(errs, fmt.Errorf("tenant: %w", err))
 	}
@@ -145,6 +164,24 @@ func (c *Config) checkSources() []error {
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("sources[%d]: %w", i, err))
+		}
+	}
+	return errs
+}
+
+func (c *Config) checkWatermarks() []error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Watermarks)) {
+		w := c.Watermarks[name]
+		known := slices.ContainsFunc(c.Sources, func(s string) bool { return engine.Fold(s) == engine.Fold(name) })
+		if c.Role != Evidence || !known {
+			errs = append(errs, fmt.Errorf("watermarks::%s: it is none of the sources that this exporter writes", name))
+		}
+		if w.Lateness < time.Second {
+			errs = append(errs, fmt.Errorf("watermarks::%s::lateness: write how late a fact may come, 1s or more", name))
+		}
+		if w.IdleTimeout != 0 && w.IdleTimeout < time.Second {
+			errs = append(errs, fmt.Errorf("watermarks::%s::idle_timeout: it has to be 1s or more, or 0 for never", name))
 		}
 	}
 	return errs

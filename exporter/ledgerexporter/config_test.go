@@ -50,6 +50,9 @@ func TestConfigReads(t *testing.T) {
 		"evidence": func(c *Config) {
 			c.Store, c.Role, c.Sources = "memory:", Evidence, []string{"stripe", "Shopify"}
 			c.Trust, c.Connection = "independent", "webhooks"
+			c.Watermarks = map[string]WatermarkConfig{
+				"stripe": {Lateness: 10 * time.Minute}, "shopify": {Lateness: time.Hour, IdleTimeout: 2 * time.Hour},
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,8 +88,11 @@ connection: invalid id: connection has the control character U+000A`,
 		"bad_sources": `sources[1]: otel is what agents say of themselves, which is no evidence
 sources[2]: invalid identifier "9x": write a letter, then letters, digits or _ . : -, at most 64 in all`,
 		"recorder_with_sources": "sources: a recorder writes no facts of systems of record; remove them, or use an exporter of role evidence",
-		"bad_role":              `role: "admin": write recorder or evidence`,
-		"unknown_key":           "decoding failed due to the following error(s):\n\n'ledgerexporter.Config' has invalid keys: dsn",
+		"bad_watermarks": "watermarks::crm: it is none of the sources that this exporter writes\n" +
+			"watermarks::stripe::lateness: write how late a fact may come, 1s or more\n" +
+			"watermarks::stripe::idle_timeout: it has to be 1s or more, or 0 for never",
+		"bad_role":    `role: "admin": write recorder or evidence`,
+		"unknown_key": "decoding failed due to the following error(s):\n\n'ledgerexporter.Config' has invalid keys: dsn",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +167,7 @@ func TestReadmeExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) != 2 {
+	if len(blocks) != 3 {
 		t.Fatalf("%d examples", len(blocks))
 	}
 	for _, block := range blocks {

@@ -25,7 +25,9 @@ type item struct {
 	action  ledger.RecordRequest
 	context ledger.TraceContext
 	fact    engine.Fact
-	link    engine.Link
+	// receivedNanos is when the fact's record was received; 0 when unknown.
+	receivedNanos int64
+	link          engine.Link
 	// linkSource is who says that the subjects are linked.
 	linkSource string
 	path       path
@@ -122,7 +124,7 @@ func kindOf(key string) kind {
 // record speak through an exporter that was given their source.
 func (s *sorter) fact(f *record.Fact) (it item, reason string) {
 	ofAgent := f.Fact.Source == engine.AgentSource
-	it = item{kind: kindFact, fact: f.Fact, path: s.path(f.Connection, f.Trust)}
+	it = item{kind: kindFact, fact: f.Fact, receivedNanos: f.ReceivedNanos, path: s.path(f.Connection, f.Trust)}
 	reason = s.may(&it, f.Tenant, ofAgent == (s.role == Recorder))
 	if reason == "" && !ofAgent && !s.sources[f.Fact.Source] {
 		reason = reasonSource

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/exporter/ledgerexporter/internal/metadata"
@@ -19,14 +20,16 @@ import (
 
 // writer is the exporter of both signals.
 type writer struct {
-	keeper   *keeper
-	sorter   sorter
-	counters counters
-	warnings *warnings
-	now      func() time.Time
+	keeper     *keeper
+	sorter     sorter
+	counters   counters
+	warnings   *warnings
+	watermarks *watermarks
+	logger     *zap.Logger
+	now        func() time.Time
 
-	cancel  context.CancelFunc
-	opening sync.WaitGroup
+	cancel     context.CancelFunc
+	background sync.WaitGroup
 }
 
 func newWriter(settings component.TelemetrySettings, config *Config, open opener) (*writer, error) {
@@ -35,12 +38,14 @@ func newWriter(settings component.TelemetrySettings, config *Config, open opener
 		return nil, err
 	}
 	return &writer{
-		keeper:   newKeeper(config, open, settings.Logger),
-		sorter:   newSorter(config),
-		counters: newCounters(telemetry),
-		warnings: newWarnings(settings.Logger),
-		now:      time.Now,
-		cancel:   func() {},
+		keeper:     newKeeper(config, open, settings.Logger),
+		sorter:     newSorter(config),
+		counters:   newCounters(telemetry),
+		warnings:   newWarnings(settings.Logger),
+		watermarks: newWatermarks(config),
+		logger:     settings.Logger,
+		now:        time.Now,
+		cancel:     func() {},
 	}, nil
 }
 
@@ -48,22 +53,51 @@ func newWriter(settings component.TelemetrySettings, config *Config, open opener
 // collector's status knows early, and a store that is away holds up nothing.
 func (w *writer) start(_ context.Context, host component.Host) error {
 	w.keeper.watchedBy(host)
+	w.watermarks.start(w.now())
 	// The context of start ends with it; this work ends with shutdown.
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	w.opening.Go(func() {
+	w.background.Go(func() {
 		_, err := w.keeper.get(ctx)
 		if ctx.Err() == nil {
 			w.keeper.report(err)
 		}
 	})
+	if !w.watermarks.off() {
+		w.background.Go(func() { w.follow(ctx) })
+	}
 	return nil
+}
+
+// follow writes watermarks now and then until ctx ends.
+func (w *writer) follow(ctx context.Context) {
+	ticker := time.NewTicker(watermarkEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			w.writeWatermarks(ctx)
+		}
+	}
+}
+
+// writeWatermarks says in the log what only delays verdicts.
+func (w *writer) writeWatermarks(ctx context.Context) {
+	store, err := w.keeper.get(ctx)
+	if err == nil {
+		err = w.watermarks.write(ctx, store, w.now())
+	}
+	if err != nil && ctx.Err() == nil {
+		w.logger.Debug("watermarks wait for the ledger", zap.Error(err))
+	}
 }
 
 // shutdown runs after the queue was drained. It may be called without start, and twice.
 func (w *writer) shutdown(context.Context) error {
 	w.cancel()
-	w.opening.Wait()
+	w.background.Wait()
 	w.counters.telemetry.Shutdown()
 	return w.keeper.close()
 }
@@ -85,7 +119,9 @@ func (w *writer) write(ctx context.Context, batch record.Batch) error {
 	}
 	t := tally{}
 	items := w.sorter.sort(&batch, &t)
+	w.watermarks.begin()
 	err := w.store(ctx, items, &t)
+	w.watermarks.end(items, err, w.now())
 	w.keeper.report(err)
 	if err != nil {
 		return err // the batch comes again, and what was rejected is counted then

@@ -572,7 +572,7 @@ func TestStoreThatIsAwayAtStart(t *testing.T) {
 	if err := w.start(t.Context(), h); err != nil {
 		t.Fatal(err)
 	}
-	w.opening.Wait()
+	w.background.Wait()
 	err := w.traces(t.Context(), spans(withAction(refund(1))))
 	if err == nil {
 		t.Fatal("no error while the store is away")

@@ -80,10 +80,14 @@ func (b *Batch) readSpan(span ptrace.Span) {
 }
 
 func (b *Batch) readLog(entry plog.LogRecord) {
+	first := len(b.Facts)
 	for key, value := range entry.Attributes().All() {
 		if Owned(key) {
 			b.read(func() string { return "log record of " + entry.Timestamp().String() }, key, value)
 		}
+	}
+	for i := first; i < len(b.Facts); i++ {
+		b.Facts[i].ReceivedNanos = int64(entry.ObservedTimestamp()) //nolint:gosec // up to the year 2262
 	}
 }
 

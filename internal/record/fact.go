@@ -15,6 +15,9 @@ type Fact struct {
 	// Trust is what the path so far has earned; engine.UnknownTrust says nothing.
 	Trust engine.Trust
 	Fact  engine.Fact
+	// ReceivedNanos is when a receiver took the log record that carries the
+	// fact, in OTLP nanoseconds; 0 when unknown. It is read, and never written.
+	ReceivedNanos int64
 }
 
 // factFields is the largest number of fields of one fact.

@@ -1,0 +1,253 @@
+package ledgerexporter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
+)
+
+// watermarkEvery is how often watermarks are written. Facts never wait for it.
+const watermarkEvery = time.Second
+
+// maxObserved bounds how many connections of tenants are followed.
+const maxObserved = 10_000
+
+// watermarks observes how far sources have reported (decision D12). A watermark
+// that is ahead of facts which still wait somewhere would let a verdict settle
+// without them, so it is held back
+//
+//   - while a batch is being written, and what of it is not stored yet;
+//   - for facts that were received before this exporter started or last failed
+//     to write: what was received before those may still be in the queue, behind them;
+//   - behind the clock of this host, however fast the sender's is.
+//
+// Silence moves nothing, unless the operator gave an idle timeout: the time
+// counts from the newest fact, the start and the last failure, whichever is last.
+//
+// It is safe for concurrent use. Times are passed in.
+type watermarks struct {
+	configs map[string]WatermarkConfig
+	tenant  string
+
+	mu sync.Mutex
+	// since is the start or the last failure.
+	since   time.Time
+	writing int
+	loaded  bool
+	states  map[observed]*observation
+}
+
+// observed is whose watermark it is.
+type observed struct {
+	tenant, source string
+	path           path
+}
+
+type observation struct {
+	newest  engine.Instant // occurred_at of the newest fact that counts; 0 for none
+	heard   time.Time      // when the last fact came
+	written engine.Instant
+}
+
+func newWatermarks(config *Config) *watermarks {
+	w := &watermarks{configs: map[string]WatermarkConfig{}, tenant: config.Tenant, states: map[observed]*observation{}}
+	for source, one := range config.Watermarks {
+		w.configs[engine.Fold(source)] = one
+	}
+	return w
+}
+
+// off says that there is nothing to observe.
+func (w *watermarks) off() bool { return len(w.configs) == 0 }
+
+func (w *watermarks) start(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.since = now
+}
+
+func (w *watermarks) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writing++
+}
+
+// end notes what became of a batch.
+func (w *watermarks) end(items []item, err error, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writing--
+	if err != nil {
+		w.since = now
+		return
+	}
+	for i := range items {
+		if items[i].kind == kindFact {
+			w.observe(&items[i], now)
+		}
+	}
+}
+
+func (w *watermarks) observe(it *item, now time.Time) {
+	config, ok := w.configs[it.fact.Source]
+	if !ok {
+		return
+	}
+	key := observed{it.tenant, it.fact.Source, it.path}
+	state := w.states[key]
+	if state == nil {
+		if len(w.states) == maxObserved {
+			return
+		}
+		state = &observation{}
+		w.states[key] = state
+	}
+	state.heard = now
+	if !w.isFresh(it.receivedNanos, config, now) {
+		return
+	}
+	state.newest = max(state.newest, it.fact.OccurredAt)
+}
+
+// isFresh says that nothing that was received before waits behind this fact. A
+// record that does not say when it was received counts once its source's lateness
+// has passed since the start or the last failure.
+func (w *watermarks) isFresh(receivedNanos int64, config WatermarkConfig, now time.Time) bool {
+	if receivedNanos > 0 {
+		return time.Unix(0, receivedNanos).After(w.since)
+	}
+	return now.Sub(w.since) >= config.Lateness
+}
+
+// mark is a watermark to write.
+type mark struct {
+	observed
+	at engine.Instant
+}
+
+// due are the watermarks that have moved, in a fixed order.
+func (w *watermarks) due(now time.Time) []mark {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.writing > 0 {
+		return nil
+	}
+	var marks []mark
+	for key, state := range w.states {
+		if at, ok := w.reached(key, state, now); ok && at > state.written {
+			marks = append(marks, mark{key, at})
+		}
+	}
+	slices.SortFunc(marks, func(a, b mark) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.path.connection, b.path.connection), cmp.Compare(a.source, b.source), cmp.Compare(a.path.trust, b.path.trust))
+	})
+	return marks
+}
+
+func (w *watermarks) reached(key observed, state *observation, now time.Time) (engine.Instant, bool) {
+	config := w.configs[key.source]
+	clock, err := engine.InstantOf(now)
+	if err != nil {
+		return 0, false
+	}
+	lateness := engine.Instant((config.Lateness + time.Second - 1) / time.Second)
+	quiet := now.Sub(latest(state.heard, w.since))
+	if config.IdleTimeout > 0 && quiet >= config.IdleTimeout {
+		return clock - lateness, true
+	}
+	return min(state.newest, clock) - lateness, state.newest > 0
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (w *watermarks) wrote(marks []mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range marks {
+		w.states[m.observed].written = max(w.states[m.observed].written, m.at)
+	}
+}
+
+// load follows connections that have a watermark already, so that after a
+// restart the clock moves on those that stay silent.
+func (w *watermarks) load(connections []engine.Connection) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.loaded = true
+	for _, c := range connections {
+		if _, ok := w.configs[c.Source]; !ok || c.Watermark == nil || len(w.states) == maxObserved {
+			continue
+		}
+		key := observed{w.tenant, c.Source, path{c.Name, c.Trust}}
+		if w.states[key] == nil {
+			w.states[key] = &observation{written: *c.Watermark}
+		}
+	}
+}
+
+// write brings the store up to date. An error is no reason to hold telemetry up.
+func (w *watermarks) write(ctx context.Context, store ledger.Ledger, now time.Time) error {
+	at, err := engine.InstantOf(now)
+	if err != nil {
+		return err
+	}
+	if !w.loaded {
+		if err := w.readKnown(ctx, store); err != nil {
+			return err
+		}
+	}
+	marks := w.due(now)
+	if len(marks) == 0 {
+		return nil
+	}
+	err = store.Update(ctx, func(tx ledger.Tx) error { return writeMarks(ctx, tx, marks, at) })
+	if err == nil {
+		w.wrote(marks)
+	}
+	return err
+}
+
+func (w *watermarks) readKnown(ctx context.Context, store ledger.Ledger) error {
+	return store.View(ctx, func(tx ledger.Tx) error {
+		connections, err := tx.Connections(ctx, w.tenant)
+		if err == nil {
+			w.load(connections)
+		}
+		return err
+	})
+}
+
+// writeMarks makes one call for each tenant and path, however many sources it has.
+func writeMarks(ctx context.Context, tx ledger.Tx, marks []mark, now engine.Instant) error {
+	batches := map[observed]map[string]engine.Instant{}
+	for _, m := range marks {
+		key := observed{tenant: m.tenant, path: m.path}
+		if batches[key] == nil {
+			batches[key] = map[string]engine.Instant{}
+		}
+		batches[key][m.source] = m.at
+	}
+	keys := slices.SortedFunc(maps.Keys(batches), func(a, b observed) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.path.connection, b.path.connection), cmp.Compare(a.path.trust, b.path.trust))
+	})
+	var errs []error
+	for _, key := range keys {
+		_, err := tx.IngestFacts(ctx, key.tenant, ledger.FactBatch{
+			Watermarks: batches[key], Connection: key.path.connection, Trust: key.path.trust,
+		}, now)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
