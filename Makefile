@@ -61,8 +61,9 @@ e2e-jaeger: build $(TOOLS)/jaeger ## verdicts beside agents' spans in a real Jae
 	go test -tags jaeger -count 1 ./internal/e2e -run TestJaeger -v
 
 .PHONY: torture
-torture: build ## processes that are killed over and over, for minutes; docs/reliability.md has the figures
+torture: build ## sidecars and collectors that are killed, cut off and fed poison, some twenty minutes; docs/reliability.md has the figures
 	go test ./internal/e2e -run 'TestKilledReplicas' -rounds 200 -v -timeout 30m
+	COUNTERSIGN_TORTURE=1 go test ./internal/torture -count 1 -v -timeout 30m
 
 .PHONY: e2e-node
 e2e-node: build ## agents written with the AI SDK and OpenTelemetry JS, from npm ci to verdict; needs Node.js 20 or newer
@@ -96,6 +97,10 @@ bench: $(TOOLS)/benchstat ## benchmarks (BENCH=regexp COUNT=n PKG=./...), compar
 bench/peers: ## the engine beside general policy engines, the processor beside contrib's transform: modules of their own
 	go test -C internal/benchpeers -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 	go test -C internal/benchpeers/processors -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
+
+.PHONY: bench/ingest
+bench/ingest: build ## OTLP into PostgreSQL beside a debug exporter and plain CopyFrom: items/s, CPU, memory (Linux)
+	COUNTERSIGN_SPEED=1 go test ./internal/torture -run 'TestSpeed|TestMemory' -count 1 -timeout 20m -v
 
 .PHONY: clean
 clean: ## removes bin/ and build/

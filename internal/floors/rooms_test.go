@@ -108,6 +108,7 @@ var rooms = []room{
 	{path: "internal/floors", tests: true},
 	{path: "internal/builder", tests: true},
 	{path: "internal/e2e", clock: true, tests: true, mayImport: []string{"examples"}},
+	{path: "internal/torture", clock: true, tests: true, mayImport: []string{"examples", "internal/pgserver"}},
 }
 
 // component is a room of floor 3 in the collector. It may open a store, and knows the interface of
