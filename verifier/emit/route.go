@@ -108,8 +108,13 @@ func (e *Emitter) deliver(ctx context.Context, items []item) (failures []error, 
 	return failures, stuck
 }
 
-// deliverTo tells the items at some indices to one destination. When none was
-// taken, the destination rests.
+// understood says whether an error is about one event, and not about the destination.
+func understood(err error) bool {
+	return errors.Is(err, errOvertaken) || errors.Is(err, errRefused) || refusing(err)
+}
+
+// deliverTo tells the items at some indices to one destination. When it works
+// for none of them, it rests.
 func (e *Emitter) deliverTo(ctx context.Context, r *route, items []item, due []int, failures []error) {
 	if r.restUntil > e.Now() {
 		for _, i := range due {
@@ -130,7 +135,7 @@ func (e *Emitter) deliverTo(ctx context.Context, r *route, items []item, due []i
 			last = fmt.Errorf("%s: %w", r, err)
 			failures[due[n]] = last
 		}
-		works = works || err == nil || errors.Is(err, errOvertaken)
+		works = works || err == nil || understood(err)
 	}
 	if works {
 		r.failures, r.restUntil, r.err = 0, 0, nil
