@@ -24,6 +24,25 @@ func rawRefs(facts []engine.Fact) []string {
 }
 
 func exerciseFacts(t *testing.T, open opener) {
+	t.Run("D08_OneKnownAmongManyNew", func(t *testing.T) {
+		b := setup(t, open)
+		var batch []engine.Fact
+		for i := range 100 {
+			batch = append(batch, b.fact(fmt.Sprintf("re_%d", i), "crm", "note_added", "order_1", noon))
+		}
+		b.record(act("a", "order_1"))
+		b.ingest(noon, batch[30])
+		changed := batch[60]
+		changed.OccurredAt++
+		for _, want := range []ledger.Ingested{
+			{Ingested: 99, Duplicates: 2, Conflicting: 1, ConflictingRefs: []string{"re_60"}, Woken: 1},
+			{Duplicates: 101, Conflicting: 1, ConflictingRefs: []string{"re_60"}},
+		} {
+			wantSame(t, "counts", b.ingest(noon, append(batch[:100:100], batch[2], changed)...), want)
+		}
+		wantSame(t, "stored", len(b.factsOf("a", "order_1")), 100)
+	})
+
 	t.Run("D08_LargeBatchesCountExactly", func(t *testing.T) {
 		b := setup(t, open)
 		var batch []engine.Fact

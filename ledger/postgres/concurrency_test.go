@@ -130,3 +130,33 @@ func TestAllSidesAtOnceDoNotDeadlock(t *testing.T) {
 		t.Errorf("the server counted %d deadlocks", deadlocks)
 	}
 }
+
+// Batches are written without looking them up while that goes well, and looked
+// up for a while after one that held known facts among new ones.
+func TestBatchesAreLookedUpAfterAMixedOne(t *testing.T) {
+	t.Parallel()
+	store := open(t, migratedURL(t))
+	facts := make([]engine.Fact, 3*leastGuess)
+	for i := range facts {
+		facts[i] = fact(fmt.Sprintf("re_%03d", i), "order_1")
+	}
+	ingest := func(facts []engine.Fact, wantNew int, wantLook int64) {
+		t.Helper()
+		var got ledger.Ingested
+		update(t, store, func(ctx context.Context, tx ledger.Tx) (err error) {
+			got, err = tx.IngestFacts(ctx, tenant, ledger.FactBatch{Facts: facts}, noon)
+			return err
+		})
+		if got.Ingested != wantNew || got.Duplicates != len(facts)-wantNew {
+			t.Errorf("%+v, want %d new of %d", got, wantNew, len(facts))
+		}
+		if look := max(0, store.lookFirst.Load()); look != wantLook {
+			t.Errorf("%d batches are to be looked up first, want %d", look, wantLook)
+		}
+	}
+	ingest(facts[1:2], 1, 0)
+	ingest(facts[leastGuess:2*leastGuess], leastGuess, 0)
+	ingest(facts[leastGuess:2*leastGuess], 0, 0) // all known: the samples say so
+	ingest(facts[:leastGuess], leastGuess-1, lookFirst)
+	ingest(facts[2*leastGuess:], leastGuess, lookFirst-1)
+}

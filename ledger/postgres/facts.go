@@ -24,18 +24,8 @@ const maxConflictingRefs = 100
 
 // IngestFacts implements ledger.EvidenceSide.
 func (t *tx) IngestFacts(ctx context.Context, tenant string, batch ledger.FactBatch, now engine.Instant) (ledger.Ingested, error) {
-	if err := t.enter(ctx, tenant, now); err != nil {
-		return ledger.Ingested{}, err
-	}
-	fresh, result, err := t.sift(ctx, tenant, batch.Facts)
+	fresh, result, err := t.storeFacts(ctx, tenant, batch, now)
 	if err != nil {
-		return ledger.Ingested{}, err
-	}
-	store := t.copyFacts
-	if ofAgents(batch) {
-		store = t.ingestAgentFacts
-	}
-	if err := store(ctx, tenant, fresh, batch.Connection, now); err != nil {
 		return ledger.Ingested{}, err
 	}
 	linked, err := t.insertLinks(ctx, tenant, batch.Links)
@@ -53,53 +43,170 @@ func (t *tx) IngestFacts(ctx context.Context, tenant string, batch ledger.FactBa
 	return result, err
 }
 
-// newFact is a fact with its content hash.
+// newFact is a fact with its content hash, which copyFacts makes where it is zero.
 type newFact struct {
 	*engine.Fact
 	hash [32]byte
+}
+
+// storeFacts stores the facts that are new and returns them, with what the others are.
+func (t *tx) storeFacts(ctx context.Context, tenant string, batch ledger.FactBatch, now engine.Instant) ([]newFact, ledger.Ingested, error) {
+	agents := ofAgents(batch)
+	if agents || len(batch.Facts) < leastGuess || t.store.lookFirst.Add(-1) >= 0 {
+		if err := t.enter(ctx, tenant, now); err != nil {
+			return nil, ledger.Ingested{}, err
+		}
+	} else if fresh, result, stored, err := t.guessNew(ctx, tenant, batch, now); stored || err != nil {
+		return fresh, result, err
+	}
+	fresh, result, err := t.sift(ctx, tenant, batch.Facts)
+	if err != nil {
+		return nil, result, err
+	}
+	if known := result.Duplicates + result.Conflicting; known > 0 && len(fresh) > 0 {
+		t.store.lookFirst.Store(lookFirst)
+	}
+	store := t.copyFacts
+	if agents {
+		store = t.ingestAgentFacts
+	}
+	return fresh, result, store(ctx, tenant, fresh, batch.Connection, now)
+}
+
+// Most batches hold nothing that is known, and looking that up costs a quarter of
+// writing them. A batch is written at once when some samples of it are new; where
+// that was wrong nothing of it stands, and it is looked up. After a batch that
+// held both, what was written in vain is dead weight, so that the next ones are looked up first.
+const (
+	// leastGuess facts are worth it.
+	leastGuess = 32
+	// lookFirst is how many batches are looked up after a mixed one.
+	lookFirst = 64
+	// samples are looked up in the round trip that begins every batch.
+	samples = 8
+)
+
+const savepoint = "SAVEPOINT facts"
+
+// guessNew stores a batch of which nothing seems to be known. Not stored says
+// that some of it is; the transaction is as before then.
+func (t *tx) guessNew(ctx context.Context, tenant string, batch ledger.FactBatch, now engine.Instant) (fresh []newFact, result ledger.Ingested, stored bool, err error) {
+	sample := make([]string, 0, samples)
+	for i := range samples {
+		sample = append(sample, batch.Facts[i*(len(batch.Facts)-1)/(samples-1)].RawRef)
+	}
+	known, err := t.enterLooking(ctx, tenant, sample, now)
+	if err != nil || known {
+		return nil, result, false, err
+	}
+	fresh, repeats := firstOfEach(batch.Facts)
+	err = t.copyFacts(ctx, tenant, fresh, batch.Connection, now)
+	if err == nil {
+		return fresh, countRepeats(fresh, repeats), true, nil
+	}
+	if !errors.Is(err, errOvertaken) {
+		return nil, result, false, err
+	}
+	t.store.lookFirst.Store(lookFirst)
+	_, err = t.db.Exec(ctx, "ROLLBACK TO "+savepoint)
+	return nil, ledger.Ingested{}, false, fail("rollback to savepoint", err)
+}
+
+// enterLooking is enter, with a savepoint and a look for some facts, in one round trip.
+func (t *tx) enterLooking(ctx context.Context, tenant string, refs []string, now engine.Instant) (known bool, err error) {
+	batch := &pgx.Batch{}
+	queueEnter(batch, tenant, now)
+	batch.Queue(savepoint)
+	batch.Queue(standingFacts.Text, tenant, refs).Query(func(rows pgx.Rows) error {
+		known = rows.Next()
+		rows.Close()
+		return rows.Err()
+	})
+	return known, fail("announce evidence", t.db.SendBatch(ctx, batch).Close())
+}
+
+// firstOfEach are the first facts under each raw_ref, in its order and without
+// their hashes, and those that come again.
+func firstOfEach(facts []engine.Fact) (fresh []newFact, repeats []*engine.Fact) {
+	seen := make(map[string]bool, len(facts))
+	fresh = make([]newFact, 0, len(facts))
+	for i := range facts {
+		if ref := facts[i].RawRef; !seen[ref] {
+			seen[ref] = true
+			fresh = append(fresh, newFact{Fact: &facts[i]})
+		} else {
+			repeats = append(repeats, &facts[i])
+		}
+	}
+	slices.SortFunc(fresh, func(a, b newFact) int { return compareBytes(a.RawRef, b.RawRef) })
+	return fresh, repeats
+}
+
+// countRepeats compares what came again in a batch with what was stored of it.
+func countRepeats(stored []newFact, repeats []*engine.Fact) ledger.Ingested {
+	result := ledger.Ingested{Ingested: len(stored)}
+	for _, f := range repeats {
+		at, _ := slices.BinarySearchFunc(stored, f.RawRef, func(s newFact, ref string) int { return compareBytes(s.RawRef, ref) })
+		count(&result, f, stored[at].hash == f.ContentHash())
+	}
+	return result
+}
+
+func contentHashes(facts []engine.Fact) [][32]byte {
+	hashes := make([][32]byte, len(facts))
+	for i := range facts {
+		hashes[i] = facts[i].ContentHash()
+	}
+	return hashes
 }
 
 // sift tells new facts from known ones (decision D8): the first under a raw_ref
 // stands, whether in the store or in this batch. New facts come in the order of
 // raw_ref, in which writers that meet do not deadlock.
 func (t *tx) sift(ctx context.Context, tenant string, facts []engine.Fact) ([]newFact, ledger.Ingested, error) {
-	var result ledger.Ingested
 	if len(facts) == 0 {
-		return nil, result, nil
+		return nil, ledger.Ingested{}, nil
 	}
 	// The server looks up while we hash; each takes about as long as the other.
-	hashes := make([][32]byte, len(facts))
+	var hashes [][32]byte
 	var hashing sync.WaitGroup
-	hashing.Go(func() {
-		for i := range facts {
-			hashes[i] = facts[i].ContentHash()
-		}
-	})
+	hashing.Go(func() { hashes = contentHashes(facts) })
 	standing, err := t.standingFacts(ctx, tenant, facts)
 	hashing.Wait()
 	if err != nil {
-		return nil, result, err
+		return nil, ledger.Ingested{}, err
 	}
-	var fresh []newFact
+	fresh, result := sifted(facts, hashes, standing)
+	return fresh, result, nil
+}
+
+// sifted adds the new ones to standing.
+func sifted(facts []engine.Fact, hashes [][32]byte, standing map[string][32]byte) (fresh []newFact, result ledger.Ingested) {
 	for i := range facts {
 		fact, hash := &facts[i], hashes[i]
 		stands, known := standing[fact.RawRef]
-		switch {
-		case !known:
-			standing[fact.RawRef] = hash
-			fresh = append(fresh, newFact{fact, hash})
-		case stands == hash:
-			result.Duplicates++
-		default:
-			result.Conflicting++
-			if len(result.ConflictingRefs) < maxConflictingRefs {
-				result.ConflictingRefs = append(result.ConflictingRefs, fact.RawRef)
-			}
+		if known {
+			count(&result, fact, stands == hash)
+			continue
 		}
+		standing[fact.RawRef] = hash
+		fresh = append(fresh, newFact{fact, hash})
 	}
 	result.Ingested = len(fresh)
 	slices.SortFunc(fresh, func(a, b newFact) int { return compareBytes(a.RawRef, b.RawRef) })
-	return fresh, result, nil
+	return fresh, result
+}
+
+// count counts a fact that is known already (decision D8).
+func count(result *ledger.Ingested, f *engine.Fact, same bool) {
+	if same {
+		result.Duplicates++
+		return
+	}
+	result.Conflicting++
+	if len(result.ConflictingRefs) < maxConflictingRefs {
+		result.ConflictingRefs = append(result.ConflictingRefs, f.RawRef)
+	}
 }
 
 // standingFacts are the content hashes of those that are stored, by raw_ref.
@@ -136,6 +243,9 @@ func (t *tx) copyFacts(ctx context.Context, tenant string, facts []newFact, conn
 	}
 	_, err := t.db.CopyFrom(ctx, pgx.Identifier{"facts"}, factColumns, pgx.CopyFromSlice(len(facts), func(i int) ([]any, error) {
 		f := &facts[i]
+		if f.hash == ([32]byte{}) {
+			f.hash = f.ContentHash() // while the server stores those before
+		}
 		return []any{
 			tenant, f.RawRef, f.Source, f.Type, f.SubjectID, f.SubjectKind,
 			int64(f.OccurredAt), f.Attributes.Text(), f.hash[:], connection, int64(now),

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -24,6 +25,8 @@ type Store struct {
 	retries  int
 	// patience bounds the wait for evidence that is under way.
 	patience time.Duration
+	// lookFirst is how many batches of facts are still to be looked up before they are written.
+	lookFirst atomic.Int64
 }
 
 var _ ledger.Ledger = (*Store)(nil)
