@@ -58,6 +58,8 @@ func Open(ctx context.Context, url string, options ...Option) (ledger.Ledger, er
 	settings := config.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{
 		"application_name": "countersign", "jit": "off", "lock_timeout": "10s",
+		// A plan that is kept from when a table was nearly empty must not read all of it later.
+		"enable_seqscan": "off",
 		// A program that froze in the middle of a transaction holds up verifiers no longer than this.
 		"idle_in_transaction_session_timeout": "60s",
 	} {
