@@ -112,6 +112,13 @@ func openStore(t testing.TB, url string) ledger.Ledger {
 			t.Error(err)
 		}
 	})
+	prepare(t, store)
+	return store
+}
+
+// prepare makes the schema and publishes the contract.
+func prepare(t testing.TB, store ledger.Ledger) {
+	t.Helper()
 	if err := store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +126,12 @@ func openStore(t testing.TB, url string) ledger.Ledger {
 	if parsed == nil {
 		t.Fatal(diagnostics)
 	}
-	err = store.Update(t.Context(), func(tx ledger.Tx) error {
+	err := store.Update(t.Context(), func(tx ledger.Tx) error {
 		return tx.PublishContracts(t.Context(), []*contract.Contract{parsed}, 1790592000)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store
 }
 
 func refund(i int) record.Action {

@@ -134,3 +134,44 @@ func benchmarkAnnotator(b *testing.B) *annotator {
 	}
 	return p
 }
+
+// BenchmarkLogsWithCalls has Claude Code's results of a tool, each with its decision.
+func BenchmarkLogsWithCalls(b *testing.B) {
+	const calls = 500
+	config := NewDefaultConfig()
+	config.Rules = []RuleConfig{{Tool: "refund_order", Contract: "refund_workflow", SubjectID: `ToolArgument("order_id")`}}
+	p, err := newBareAnnotator(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	made := plog.NewLogs()
+	scope := made.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	for i := range calls {
+		for _, event := range []string{"tool_decision", "tool_result"} {
+			entry := scope.LogRecords().AppendEmpty()
+			entry.Body().SetStr("claude_code." + event)
+			entry.SetTimestamp(testStart)
+			a := entry.Attributes()
+			a.PutStr("session.id", "s")
+			a.PutStr("tool_name", "refund_order")
+			a.PutStr("tool_use_id", fmt.Sprintf("call_%d", i))
+			a.PutStr("decision", "accept")
+			a.PutStr("success", "true")
+			a.PutStr("tool_input", `{"order_id":"order_10231","amount":180.50}`)
+		}
+	}
+	cpu := time.Duration(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		ld := plog.NewLogs()
+		made.CopyTo(ld)
+		b.StartTimer()
+		cpu -= cpuTime(b)
+		if _, err := p.logs(b.Context(), ld); err != nil {
+			b.Fatal(err)
+		}
+		cpu += cpuTime(b)
+	}
+	report(b, cpu, calls, "call")
+}

@@ -16,6 +16,26 @@ func TestNothingComesAfterShutdown(t *testing.T) {
 	processortest.VerifyShutdown(t, NewFactory(), config)
 }
 
+// TestSharedDataIsNotTouched: the processor says that it changes data, so that
+// the collector gives it a copy where others see the same batch.
+func TestSharedDataIsNotTouched(t *testing.T) {
+	t.Parallel()
+	config := NewDefaultConfig()
+	config.Rules = []RuleConfig{refundRule()}
+	set := processortest.NewNopSettings(metadata.Type)
+	traces, err := NewFactory().CreateTraces(t.Context(), set, config, consumertest.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs, err := NewFactory().CreateLogs(t.Context(), set, config, consumertest.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !traces.Capabilities().MutatesData || !logs.Capabilities().MutatesData {
+		t.Error("it does not say that it changes data")
+	}
+}
+
 func TestFactoryRefusesWhatValidateWould(t *testing.T) {
 	t.Parallel()
 	bad := NewDefaultConfig()

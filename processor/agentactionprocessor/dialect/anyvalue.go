@@ -3,6 +3,7 @@ package dialect
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"hash"
@@ -20,8 +21,9 @@ import (
 type structureText struct {
 	text    []byte
 	beyond  int       // bytes past the limit
-	sum     hash.Hash // nil within the limit
+	sum     *textHash // nil within the limit
 	tooDeep bool
+	quote   []byte // of one text after the other
 }
 
 func textOfStructure(v pcommon.Value) *structureText {
@@ -39,20 +41,31 @@ func (t *structureText) size() int { return len(t.text) + t.beyond }
 // digest is the lower-case hex SHA-256 of the whole text.
 func (t *structureText) digest() string {
 	t.hash()
-	return hexOf([32]byte(t.sum.Sum(nil)))
+	return t.sum.hex()
 }
 
 // hash starts hashing with what was kept.
 func (t *structureText) hash() {
 	if t.sum == nil {
-		t.sum = sha256.New()
+		t.sum = newTextHash()
 		t.sum.Write(t.text)
 	}
 }
 
-// write adds to the text, or past the limit to the hash only.
+// raw adds to the text, or past the limit to the hash only.
+func (t *structureText) raw(s string) {
+	if t.fits(len(s)) {
+		t.text = append(t.text, s...)
+		return
+	}
+	t.hash()
+	t.sum.add(s)
+	t.beyond += len(s)
+}
+
+// write is raw for bytes.
 func (t *structureText) write(s []byte) {
-	if t.sum == nil && len(t.text)+len(s) <= MaxValueBytes {
+	if t.fits(len(s)) {
 		t.text = append(t.text, s...)
 		return
 	}
@@ -61,11 +74,38 @@ func (t *structureText) write(s []byte) {
 	t.beyond += len(s)
 }
 
-func (t *structureText) raw(s string) { t.write([]byte(s)) }
+func (t *structureText) fits(n int) bool { return t.sum == nil && len(t.text)+n <= MaxValueBytes }
+
+// textHash hashes texts of any length without a copy of them.
+type textHash struct {
+	hash.Hash
+	part [4096]byte
+}
+
+func newTextHash() *textHash { return &textHash{Hash: sha256.New()} }
+
+func (h *textHash) add(text string) {
+	for len(text) > 0 {
+		n := copy(h.part[:], text)
+		h.Write(h.part[:n])
+		text = text[n:]
+	}
+}
+
+// hex is the sum in lower case.
+func (h *textHash) hex() string { return hex.EncodeToString(h.Sum(nil)) }
+
+// hashOf is the lower-case hex SHA-256 of a text.
+func hashOf(text string) string {
+	h := newTextHash()
+	h.add(text)
+	return h.hex()
+}
 
 func (t *structureText) quoted(s string) {
 	if len(s) <= MaxValueBytes {
-		t.write(quote(nil, s))
+		t.quote = quote(t.quote[:0], s)
+		t.write(t.quote)
 		return
 	}
 	t.raw(`"`)
@@ -118,6 +158,10 @@ func (t *structureText) deeper(depth int) bool {
 }
 
 func (t *structureText) scalar(v pcommon.Value) {
+	if v.Type() == pcommon.ValueTypeStr {
+		t.quoted(v.Str())
+		return
+	}
 	switch s := scalarOf(v).(type) {
 	case nil:
 		t.raw("null")

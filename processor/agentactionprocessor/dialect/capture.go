@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"crypto/sha256"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -136,7 +135,7 @@ func capture(r reported, sentinel func(string) bool) Captured {
 func captureText(text string, value any) Captured {
 	c := Captured{State: Present, Bytes: len(text)}
 	if len(text) > MaxValueBytes {
-		c.Truncated, c.RawSHA256 = true, hexOf(sha256.Sum256([]byte(text)))
+		c.Truncated, c.RawSHA256 = true, hashOf(text)
 		return c
 	}
 	c.Raw, c.Value = text, value

@@ -150,6 +150,32 @@ func identity(m map[string]any) any {
 
 // TestDefaultsLeaveExperimentalDialectsOut. Dify's spans are found without
 // its dialect too: they have what genai recognises.
+// TestEveryDialectHasASample in which it comes first. agent.action.* has none:
+// nobody's telemetry with it is at hand, so that it is off and has its test in
+// TestFields.
+func TestEveryDialectHasASample(t *testing.T) {
+	t.Parallel()
+	r := everything(t)
+	files, err := filepath.Glob("testdata/spans/[a-z]*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d samples, %v", len(files), err)
+	}
+	sampled := map[string]bool{agentAction.Name: true}
+	for _, file := range files {
+		for _, call := range sampleBatch(t, r, strings.TrimSuffix(filepath.Base(file), ".json")).Calls {
+			sampled[call.Dialect] = true
+		}
+	}
+	for _, info := range Names() {
+		if !sampled[info.Name] {
+			t.Errorf("%s has no sample", info.Name)
+		}
+	}
+	if agentAction.DefaultOn {
+		t.Error("a dialect without a sample is on")
+	}
+}
+
 func TestDefaultsLeaveExperimentalDialectsOut(t *testing.T) {
 	t.Parallel()
 	r, err := New()

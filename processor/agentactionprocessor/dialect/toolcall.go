@@ -1,10 +1,6 @@
 package dialect
 
-import (
-	"encoding/hex"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
-)
+import "go.opentelemetry.io/collector/pdata/pcommon"
 
 const (
 	// MaxValueBytes bounds arguments and results, in bytes of their text as
@@ -167,5 +163,3 @@ func (c *ToolCall) problem(source, text string) {
 		c.Problems = append(c.Problems, source+" "+text)
 	}
 }
-
-func hexOf(sum [32]byte) string { return hex.EncodeToString(sum[:]) }
