@@ -229,6 +229,7 @@ func viewsInBrowser(t *testing.T, browser context.Context) {
 		}
 		b.fits(view.name, 1280)
 		b.readable(view.name + ", light")
+		b.legible(view.name)
 		b.picture(view.name, 1280, view.high)
 		b.scheme("dark")
 		b.readable(view.name + ", dark")
@@ -237,6 +238,8 @@ func viewsInBrowser(t *testing.T, browser context.Context) {
 		}
 		b.size(390, 844)
 		b.fits(view.name, 390)
+		b.legible(view.name + ", narrow")
+		b.readable(view.name + ", narrow")
 		if view.name == "overview" || view.name == "action-fail" {
 			b.picture(view.name+"-narrow", 390, 1500)
 		}

@@ -32,6 +32,8 @@ type segment struct {
 
 // chart is stacked counts over time, in the units of its viewBox.
 type chart struct {
+	// Shape is broad or slim, for wide screens and for narrow ones.
+	Shape            string
 	Width, Height    float64
 	Left, Right, Top float64
 	Bottom           float64
@@ -52,15 +54,21 @@ type tick struct {
 	Text string
 }
 
-const (
-	chartWidth, chartHeight = 1120.0, 240.0
-	chartLeft, chartRight   = 52.0, 1112.0
-	chartTop, chartBottom   = 12.0, 208.0
+// charts have one unit a pixel on a screen of their width.
+var (
+	broadChart = chart{Shape: "broad", Width: 1120, Height: 240, Left: 52, Right: 1112, Top: 12, Bottom: 208}
+	slimChart  = chart{Shape: "slim", Width: 340, Height: 180, Left: 40, Right: 336, Top: 10, Bottom: 150}
 )
 
+// drawCharts draws the same twice.
+func drawCharts(span span, tallies []ledger.Tally, link func(since, until engine.Instant) string) []chart {
+	slim := span
+	slim.label *= 2 // half as many times fit
+	return []chart{drawChart(broadChart, span, tallies, link), drawChart(slimChart, slim, tallies, link)}
+}
+
 // drawChart draws tallies by time. Intervals without actions stay empty.
-func drawChart(span span, tallies []ledger.Tally, link func(since, until engine.Instant) string) chart {
-	c := chart{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Top: chartTop, Bottom: chartBottom}
+func drawChart(c chart, span span, tallies []ledger.Tally, link func(since, until engine.Instant) string) chart {
 	byTime := map[engine.Instant]ledger.Tally{}
 	total := ledger.Tally{}
 	for _, t := range tallies {
@@ -75,18 +83,18 @@ func drawChart(span span, tallies []ledger.Tally, link func(since, until engine.
 	}
 	top, step := roundScale(most)
 	for value := 0; value <= top; value += step {
-		c.Grid = append(c.Grid, tick{chartBottom - float64(value)/float64(top)*(chartBottom-chartTop), grouped(value)})
+		c.Grid = append(c.Grid, tick{c.Bottom - float64(value)/float64(top)*(c.Bottom-c.Top), grouped(value)})
 	}
 	slots := int((span.until - span.since) / engine.Instant(span.step))
-	slot := (chartRight - chartLeft) / float64(slots)
+	slot := (c.Right - c.Left) / float64(slots)
 	for i := range slots {
 		at := span.since + engine.Instant(i)*engine.Instant(span.step)
-		x := chartLeft + float64(i)*slot
+		x := c.Left + float64(i)*slot
 		if i%span.label == 0 {
 			c.Times = append(c.Times, tick{x + slot/2, at.Time().Format(span.format)})
 		}
 		if t := byTime[at]; t.Total > 0 {
-			c.Bars = append(c.Bars, drawBar(x, slot, top, at, span.step, t, link))
+			c.Bars = append(c.Bars, c.bar(x, slot, top, at, span.step, t, link))
 		}
 	}
 	c.Summary = fmt.Sprintf("%s between %s and %s UTC: %d PASS, %d FAIL of which %d were compensated, %d UNKNOWN, %d PENDING, %d not verified.",
@@ -94,17 +102,17 @@ func drawChart(span span, tallies []ledger.Tally, link func(since, until engine.
 	return c
 }
 
-func drawBar(x, slot float64, top int, at engine.Instant, step engine.Duration, t ledger.Tally, link func(since, until engine.Instant) string) bar {
+func (c *chart) bar(x, slot float64, top int, at engine.Instant, step engine.Duration, t ledger.Tally, link func(since, until engine.Instant) string) bar {
 	gap := math.Min(6, slot*0.28)
-	b := bar{X: x, Width: slot, Top: chartTop, Height: chartBottom - chartTop, Link: link(at, at.Add(step))}
+	b := bar{X: x, Width: slot, Top: c.Top, Height: c.Bottom - c.Top, Link: link(at, at.Add(step))}
 	b.Title = fmt.Sprintf("%s UTC: %s", at.Time().Format("2006-01-02 15:04"), plural(t.Total, "action", "actions"))
-	y := chartBottom
+	y := c.Bottom
 	for _, l := range layers {
 		n := l.count(t)
 		if n == 0 {
 			continue
 		}
-		height := math.Max(1.5, float64(n)/float64(top)*(chartBottom-chartTop))
+		height := math.Max(1.5, float64(n)/float64(top)*(c.Bottom-c.Top))
 		y -= height
 		b.Segments = append(b.Segments, segment{round(x + gap/2), round(y), round(slot - gap), round(height), l.Class})
 		b.Title += fmt.Sprintf(", %d %s", n, l.Name)

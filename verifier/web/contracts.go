@@ -184,7 +184,7 @@ type contractView struct {
 	Span       span
 	Counting   bool
 	Tally      ledger.Tally
-	Chart      chart
+	Charts     []chart
 	Fires      []fires
 	FiresOf    int
 	ListLink   string
@@ -258,7 +258,7 @@ func (p *Page) contract(w http.ResponseWriter, r *http.Request) error {
 	for _, t := range found.Value.tallies {
 		v.Tally.Add(t)
 	}
-	v.Chart = drawChart(v.Span, found.Value.tallies, func(from, to engine.Instant) string {
+	v.Charts = drawCharts(v.Span, found.Value.tallies, func(from, to engine.Instant) string {
 		return listPath("contract_id", id, "since", from.String(), "until", to.String())
 	})
 	return p.write(w, http.StatusOK, "contract", v)

@@ -131,13 +131,17 @@ func TestChartIsToScale(t *testing.T) {
 		{Key: "b", At: s.since, Total: 10, Pass: 10},
 		{Key: "a", At: s.until.Sub(s.step), Total: 5, Pending: 4, Unverified: 1},
 	}
-	c := drawChart(s, tallies, func(from, to engine.Instant) string { return fmt.Sprint(from, " ", to) })
+	charts := drawCharts(s, tallies, func(from, to engine.Instant) string { return fmt.Sprint(from, " ", to) })
+	c, slim := charts[0], charts[1]
+	if len(slim.Bars) != 2 || len(slim.Times) != 3 || slim.Summary != c.Summary {
+		t.Errorf("for narrow screens: %d bars, %d times, %q", len(slim.Bars), len(slim.Times), slim.Summary)
+	}
 	if len(c.Bars) != 2 || len(c.Times) != 6 {
 		t.Fatalf("%d bars, %d times", len(c.Bars), len(c.Times))
 	}
 	var heights []string
 	for _, part := range c.Bars[0].Segments {
-		heights = append(heights, fmt.Sprintf("%s %.1f", part.Class, part.Height/(chartBottom-chartTop)*20))
+		heights = append(heights, fmt.Sprintf("%s %.1f", part.Class, part.Height/(c.Bottom-c.Top)*20))
 	}
 	if diff := cmp.Diff([]string{"pass 16.0", "compensated 1.0", "fail 2.0", "unknown 1.0"}, heights); diff != "" {
 		t.Errorf("the first bar (-want +got):\n%s", diff)

@@ -70,7 +70,7 @@ type overviewView struct {
 	Stale     bool
 	Total     ledger.Tally
 	Tiles     []tile
-	Chart     chart
+	Charts    []chart
 	ByContract,
 	ByAgent []group
 	MoreAgents bool
@@ -227,7 +227,7 @@ func (v *overviewView) fill(t tallies, filter ledger.TallyFilter) {
 	if v.Total.Unverified > 0 {
 		v.Tiles = append(v.Tiles, tile{"UNVERIFIED", "unverified", list(), "recorded, nobody asked", v.Total.Unverified})
 	}
-	v.Chart = drawChart(v.Span, t.contracts, func(from, to engine.Instant) string {
+	v.Charts = drawCharts(v.Span, t.contracts, func(from, to engine.Instant) string {
 		return listPath("contract_id", filter.ContractID, "agent_id", filter.AgentID, "since", from.String(), "until", to.String())
 	})
 }

@@ -74,6 +74,21 @@ func (b *tab) readable(name string) {
 	}
 }
 
+// tiny lists the texts of drawings that a screen shows smaller than 9 pixels
+// from line to line, which is what 8 pixels of letters take.
+const tiny = `[...document.querySelectorAll('svg text')].filter(e => {
+	const box = e.getBoundingClientRect();
+	return box.width > 0 && e.textContent.trim() && box.height < 9;
+}).map(e => e.textContent + ' is ' + e.getBoundingClientRect().height.toFixed(1) + ' pixels high')`
+
+// legible fails when a text of a drawing is shown too small.
+func (b *tab) legible(name string) {
+	b.t.Helper()
+	for _, text := range value[[]string](b, tiny) {
+		b.t.Errorf("%s: %s", name, text)
+	}
+}
+
 // rareInBrowser opens what is seldom seen: a new installation, and actions that
 // nobody can verify.
 func rareInBrowser(t *testing.T, browser context.Context) {
