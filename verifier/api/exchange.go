@@ -27,8 +27,8 @@ const (
 	// freeBody is how much of each body is held without a share of that, so
 	// that small requests never wait behind large ones that arrive slowly.
 	freeBody = 16 << 10
-	// bodyTimeout is how long a client may take to send a body.
-	bodyTimeout = 30 * time.Second
+	// defaultBodyTimeout is how long a client may take to send a body.
+	defaultBodyTimeout = 30 * time.Second
 )
 
 // Exchange gives a handler the request itself, because bodies are read by hand.
@@ -50,15 +50,15 @@ func (h *handler) body(ctx context.Context, e Exchange, limit int64) (body []byt
 	if err := checkMedia(e.request.Header); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, bodyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, h.BodyTimeout)
 	defer cancel()
 	// Not every response writer has deadlines (tests); the server's own hold then.
-	_ = http.NewResponseController(e.response).SetReadDeadline(time.Now().Add(bodyTimeout))
+	_ = http.NewResponseController(e.response).SetReadDeadline(time.Now().Add(h.BodyTimeout))
 	body, held, err := h.read(ctx, http.MaxBytesReader(e.response, e.request.Body, limit))
 	release = func() { h.bodies.Release(held) }
 	if err != nil {
 		release()
-		return nil, nil, bodyProblem(body, limit, err)
+		return nil, nil, h.bodyProblem(body, limit, err)
 	}
 	return body, release, nil
 }
@@ -87,7 +87,7 @@ func (h *handler) read(ctx context.Context, from io.Reader) (body []byte, held i
 	}
 }
 
-func bodyProblem(start []byte, limit int64, err error) error {
+func (h *handler) bodyProblem(start []byte, limit int64, err error) error {
 	var tooLarge *http.MaxBytesError
 	var known *Problem
 	switch {
@@ -96,7 +96,7 @@ func bodyProblem(start []byte, limit int64, err error) error {
 	case errors.As(err, &tooLarge):
 		return tooLargeProblem(start, limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return problem(http.StatusRequestTimeout, CodeTimeout, "the body did not arrive within %s", bodyTimeout)
+		return problem(http.StatusRequestTimeout, CodeTimeout, "the body did not arrive within %s", h.BodyTimeout)
 	}
 	return problem(http.StatusBadRequest, CodeMalformed, "the body cannot be read: %v", err)
 }

@@ -25,8 +25,12 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Touch notes the use of a key; may be nil.
 	Touch func(tenant, keyID string)
+	// Guard recognises keys and slows who asks too much; nil has no limits. Share it with the page.
+	Guard *keys.Guard
 	// RequestTimeout bounds a request apart from its waiting; default 30 seconds.
 	RequestTimeout time.Duration
+	// BodyTimeout is how long a client may take to send a body; default 30 seconds.
+	BodyTimeout time.Duration
 	// Heartbeat is how often a quiet stream of events says that it is there; default 15 seconds.
 	Heartbeat time.Duration
 	// SlowClient is how long a client may take to read what a stream sent before it is cut off; default 10 seconds.
@@ -52,11 +56,17 @@ func Handler(s *Service, o Options) http.Handler {
 	if o.RequestTimeout <= 0 {
 		o.RequestTimeout = 30 * time.Second
 	}
+	if o.BodyTimeout <= 0 {
+		o.BodyTimeout = defaultBodyTimeout
+	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = defaultHeartbeat
 	}
 	if o.SlowClient <= 0 {
 		o.SlowClient = defaultSlowClient
+	}
+	if o.Guard == nil {
+		o.Guard = keys.Unlimited()
 	}
 	h := &handler{Service: s, Options: o, mux: http.NewServeMux(), bodies: semaphore.NewWeighted(maxBodies)}
 	h.api = humago.New(h.mux, apiConfig(o.Version))
@@ -68,7 +78,7 @@ func Handler(s *Service, o Options) http.Handler {
 	h.public()
 	h.describe()
 	h.operational()
-	h.mux.HandleFunc("/", h.nothingHere)
+	h.mux.Handle("/", h.forStrangers(http.HandlerFunc(h.nothingHere)))
 	return h.identify(h.measure(h.recover(h.mux)))
 }
 
@@ -114,7 +124,7 @@ func operation(id, method, path, summary string, right keys.Right, statuses ...i
 	o := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Errors: statuses}
 	if right != "" {
 		o.Security = []map[string][]string{{"key": {}}, {"bearer": {}}}
-		o.Errors = append(o.Errors, http.StatusUnauthorized, http.StatusForbidden)
+		o.Errors = append(o.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
 		o.Description = "Roles: " + joined(keys.RolesWith(right)) + "."
 	}
 	return o
@@ -143,6 +153,11 @@ const waitOperation = "wait-for-settlement"
 
 // open adds an endpoint that needs no key.
 func open[I, O any](h *handler, o huma.Operation, f func(context.Context, *I) (*O, error)) {
+	o.Errors = append(o.Errors, http.StatusTooManyRequests)
+	o.Middlewares = append(o.Middlewares, func(hc huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(hc)
+		h.forStrangers(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { next(hc) })).ServeHTTP(w, r)
+	})
 	huma.Register(h.api, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := f(ctx, in)
 		if err != nil {
@@ -168,14 +183,15 @@ func documentBody[T any](h *handler, path string) {
 	}
 }
 
-// operational endpoints stand beside /v1 and under it.
+// operational endpoints stand beside /v1 and under it. Probes have no limit: who
+// floods from behind the prober's address must not get the sidecar restarted.
 func (h *handler) operational() {
 	for _, prefix := range []string{"", "/v1"} {
 		h.mux.HandleFunc("GET "+prefix+"/healthz", func(w http.ResponseWriter, _ *http.Request) {
 			writeText(w, http.StatusOK, "ok\n")
 		})
 		h.mux.HandleFunc("GET "+prefix+"/readyz", h.ready)
-		h.mux.Handle("GET "+prefix+"/metrics", promhttp.HandlerFor(h.Registry, promhttp.HandlerOpts{Registry: h.Registry, EnableOpenMetrics: true}))
+		h.mux.Handle("GET "+prefix+"/metrics", h.forStrangers(promhttp.HandlerFor(h.Registry, promhttp.HandlerOpts{Registry: h.Registry, EnableOpenMetrics: true})))
 	}
 	h.mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/openapi.json", http.StatusPermanentRedirect)

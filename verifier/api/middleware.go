@@ -50,7 +50,7 @@ func (h *handler) authenticate(right keys.Right) func(huma.Context, func(huma.Co
 			if p.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
 			}
-			writeProblem(w, p)
+			WriteProblem(w, p)
 			return
 		}
 		if h.Touch != nil {
@@ -63,9 +63,12 @@ func (h *handler) authenticate(right keys.Right) func(huma.Context, func(huma.Co
 func (h *handler) caller(r *http.Request) (Caller, error) {
 	secret, err := secretOf(r.Header)
 	if err != nil {
+		if err := h.Guard.AdmitStranger(h.Guard.Address(r)); err != nil {
+			return Caller{}, err
+		}
 		return Caller{}, err
 	}
-	key, err := keys.Find(r.Context(), h.Ledger, secret, h.Now())
+	key, err := h.Guard.Find(r.Context(), h.Ledger, secret, h.Guard.Address(r), h.Now())
 	switch {
 	case errors.Is(err, keys.ErrInvalid):
 		return Caller{}, unauthorized("the key is unknown")
@@ -73,6 +76,17 @@ func (h *handler) caller(r *http.Request) (Caller, error) {
 		return Caller{}, unauthorized("%v; ask for a new one", err)
 	}
 	return Caller{key}, err
+}
+
+// forStrangers bounds what needs no key by the address that asks, whether it sends a key or not.
+func (h *handler) forStrangers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h.Guard.AdmitStranger(h.Guard.Address(r)); err != nil {
+			WriteProblem(w, h.answer(r.Context(), err))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func unauthorized(format string, args ...any) *Problem {
@@ -98,7 +112,8 @@ func secretOf(header http.Header) (configopaque.String, error) {
 	return configopaque.String(bearer), nil
 }
 
-func writeProblem(w http.ResponseWriter, p *Problem) {
+// WriteProblem answers a request with a problem.
+func WriteProblem(w http.ResponseWriter, p *Problem) {
 	text, err := json.Marshal(p)
 	if err != nil { // texts and numbers always encode
 		text = []byte(`{"title":"Internal Server Error","status":500}`)
@@ -155,7 +170,7 @@ func (h *handler) nothingHere(w http.ResponseWriter, r *http.Request) {
 		p = problem(http.StatusMethodNotAllowed, CodeMethod, "%s is not served at %s; use %s", clip(r.Method), clip(r.URL.Path), joined(allowed))
 	}
 	p.RequestID = requestID(r.Context())
-	writeProblem(w, p)
+	WriteProblem(w, p)
 }
 
 // identify gives every request an id: the caller's own, when it is short and plain.
@@ -198,7 +213,7 @@ func (h *handler) recover(next http.Handler) http.Handler {
 				panic(cause)
 			}
 			h.Logger.ErrorContext(r.Context(), "handler failed", "path", r.URL.Path, "request_id", requestID(r.Context()), "cause", cause, "stack", string(debug.Stack()))
-			writeProblem(w, h.answer(r.Context(), problem(http.StatusInternalServerError, CodeInternal, "something went wrong that the sidecar did not expect; its log tells more")))
+			WriteProblem(w, h.answer(r.Context(), problem(http.StatusInternalServerError, CodeInternal, "something went wrong that the sidecar did not expect; its log tells more")))
 		}()
 		next.ServeHTTP(w, r)
 	})

@@ -69,24 +69,30 @@ func firstInvalid(text []byte) int {
 	return i
 }
 
-// parseObject splits valid JSON text of an object into its members.
+// parseObject splits valid JSON text of an object into its members. It gives up
+// on an object with more wrong members than are reported: each costs more to
+// explain than to send.
 func parseObject(raw json.RawMessage, pointer string, known []string, faults *[]Fault) object {
 	o := object{pointer, map[string]json.RawMessage{}, faults}
-	each(raw, func(key string, value json.RawMessage) {
+	wrong := 0
+	each(raw, func(key string, value json.RawMessage) (goOn bool) {
 		switch {
 		case o.has(key):
+			wrong++
 			o.fail(key, "stands twice in one object; keep one")
 		case known != nil && !contains(known, key):
+			wrong++
 			o.fail(key, "is not known%s; the members are %s", didYouMean(key, known), strings.Join(known, ", "))
 		default:
 			o.members[key] = value
 		}
+		return wrong < maxFaults
 	})
 	return o
 }
 
-// each calls f with every member of an object of valid JSON, in order.
-func each(raw json.RawMessage, f func(key string, value json.RawMessage)) {
+// each calls f with the members of an object of valid JSON, in order, until it returns false.
+func each(raw json.RawMessage, f func(key string, value json.RawMessage) (goOn bool)) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	_, _ = decoder.Token() // the text is valid JSON of an object
 	for decoder.More() {
@@ -99,7 +105,9 @@ func each(raw json.RawMessage, f func(key string, value json.RawMessage)) {
 		if decoder.Decode(&value) != nil {
 			return
 		}
-		f(key, value)
+		if !f(key, value) {
+			return
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -18,6 +19,8 @@ type Problem struct {
 	// RequestID is that of the X-Request-Id header.
 	RequestID string  `json:"request_id,omitempty"`
 	Errors    []Fault `json:"errors,omitempty" doc:"every place that is wrong"`
+	// RetryAfter is when to come again, in seconds; sent as a header.
+	RetryAfter int `json:"-"`
 }
 
 // Fault is one thing that is wrong in a request.
@@ -33,22 +36,23 @@ type Code string
 
 // Codes.
 const (
-	CodeMalformed       Code = "malformed"        // 400: no JSON
-	CodeUnauthorized    Code = "unauthorized"     // 401: no key, or one that is not good
-	CodeForbidden       Code = "forbidden"        // 403: the key may not
-	CodeNotFound        Code = "not_found"        // 404
-	CodeMethod          Code = "method"           // 405
-	CodeTimeout         Code = "timeout"          // 408
-	CodeConflict        Code = "conflict"         // 409
-	CodeTooLarge        Code = "too_large"        // 413
-	CodeMediaType       Code = "media_type"       // 415
-	CodeInvalid         Code = "invalid"          // 422
-	CodeUnknownContract Code = "unknown_contract" // 422
-	CodeParked          Code = "parked"           // 409: somebody must look at the action first
-	CodeExpired         Code = "expired"          // 409: retention has dropped its facts; the last verdict stands
-	CodeBusy            Code = "busy"             // 503: try again
-	CodeUnavailable     Code = "unavailable"      // 503: the store cannot be reached or written
-	CodeInternal        Code = "internal"         // 500
+	CodeMalformed       Code = "malformed"         // 400: no JSON
+	CodeUnauthorized    Code = "unauthorized"      // 401: no key, or one that is not good
+	CodeForbidden       Code = "forbidden"         // 403: the key may not
+	CodeNotFound        Code = "not_found"         // 404
+	CodeMethod          Code = "method"            // 405
+	CodeTimeout         Code = "timeout"           // 408
+	CodeConflict        Code = "conflict"          // 409
+	CodeTooLarge        Code = "too_large"         // 413
+	CodeMediaType       Code = "media_type"        // 415
+	CodeInvalid         Code = "invalid"           // 422
+	CodeUnknownContract Code = "unknown_contract"  // 422
+	CodeParked          Code = "parked"            // 409: somebody must look at the action first
+	CodeExpired         Code = "expired"           // 409: retention has dropped its facts; the last verdict stands
+	CodeTooMany         Code = "too_many_requests" // 429: come again after Retry-After
+	CodeBusy            Code = "busy"              // 503: try again
+	CodeUnavailable     Code = "unavailable"       // 503: the store cannot be reached or written
+	CodeInternal        Code = "internal"          // 500
 )
 
 // Error prints the detail and every fault, for logs and terminals.
@@ -79,14 +83,22 @@ func (p *Problem) GetStatus() int { return p.Status }
 
 // GetHeaders tells clients to come back when that may help.
 func (p *Problem) GetHeaders() http.Header {
-	if p.Status != http.StatusServiceUnavailable {
-		return nil
+	switch {
+	case p.RetryAfter > 0:
+		return http.Header{"Retry-After": {strconv.Itoa(p.RetryAfter)}}
+	case p.Status == http.StatusServiceUnavailable:
+		return http.Header{"Retry-After": {"1"}}
 	}
-	return http.Header{"Retry-After": {"1"}}
+	return nil
 }
 
 // ContentType is that of RFC 9457.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// Busy tells a client to come again.
+func Busy(detail string) *Problem {
+	return problem(http.StatusServiceUnavailable, CodeBusy, "%s", detail)
+}
 
 func problem(status int, code Code, format string, args ...any) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}

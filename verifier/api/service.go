@@ -68,9 +68,14 @@ func (c Caller) need(right keys.Right) error {
 // to come back; what nobody foresaw is logged and not told.
 func (s *Service) asProblem(ctx context.Context, err error) *Problem {
 	var known *Problem
+	var limit *keys.LimitError
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &limit):
+		p := problem(http.StatusTooManyRequests, CodeTooMany, "%v", limit)
+		p.RetryAfter = limit.Seconds()
+		return p
 	case errors.Is(err, settle.ErrBusy):
 		return problem(http.StatusServiceUnavailable, CodeBusy, "the action is being verified elsewhere; try again")
 	case errors.Is(err, settle.ErrDisagreement):

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -289,4 +290,36 @@ func TestReadWebhook(t *testing.T) {
 	if _, err := client.ReadWebhook(signed(current, now, body), "whsec_&"); err == nil || strings.Contains(err.Error(), "&") {
 		t.Errorf("a bad secret: %v", err)
 	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestTooManyRequestsAreSentAgain: after the time that the sidecar asked for.
+func TestTooManyRequestsAreSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		sidecar := transport(func(r *http.Request) (*http.Response, error) {
+			at = append(at, time.Since(began))
+			answer := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"7"}, "Content-Type": {"application/problem+json"}}, Request: r}
+			answer.Body = io.NopCloser(strings.NewReader(`{"status": 429, "code": "too_many_requests"}`))
+			if len(at) == 3 {
+				answer.StatusCode, answer.Body = http.StatusOK, io.NopCloser(strings.NewReader(`{"ingested": 1}`))
+			}
+			return answer, nil
+		})
+		c, err := client.New("http://sidecar", client.WithHTTPClient(&http.Client{Transport: sidecar}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pushed, err := c.Push(t.Context(), client.Batch{})
+		if err != nil || pushed.Ingested != 1 {
+			t.Errorf("%+v %v", pushed, err)
+		}
+		if diff := cmp.Diff([]time.Duration{0, 7 * time.Second, 14 * time.Second}, at); diff != "" {
+			t.Error(diff)
+		}
+	})
 }

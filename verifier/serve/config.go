@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/report"
 	"github.com/countersign-otel/countersign/verifier/emit"
+	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/telemetry"
 	"github.com/countersign-otel/countersign/verifier/webhook"
 )
@@ -36,7 +37,7 @@ type Config struct {
 	// Listen is the API's host:port; port 0 takes a free one. Anything but
 	// localhost needs a key in the store.
 	Listen string `mapstructure:"listen"`
-	// TLS serves HTTPS; nil serves HTTP.
+	// TLS serves HTTPS, and asks clients for certificates with ClientCAFile; nil serves HTTP.
 	TLS *configtls.ServerConfig `mapstructure:"tls"`
 	// AddressFile, when set, is written with the URL of the API once it answers.
 	AddressFile string `mapstructure:"address_file"`
@@ -50,6 +51,8 @@ type Config struct {
 	Webhooks webhook.Config `mapstructure:"webhooks"`
 	// Telemetry sends the sidecar's own metrics.
 	Telemetry telemetry.Config `mapstructure:"telemetry"`
+	// Limits bound what clients may ask for.
+	Limits Limits `mapstructure:"limits"`
 	// Page is the web page, served beside the API.
 	Page PageConfig `mapstructure:"page"`
 	// RequestTimeout bounds a request apart from its waiting.
@@ -70,6 +73,13 @@ type Settlement struct {
 	LeaseFor time.Duration `mapstructure:"lease_for"`
 }
 
+// Limits bound what clients may ask for.
+type Limits struct {
+	keys.Limits `mapstructure:",squash"`
+	// Connections is how many clients may be connected at once; further ones are told to come again.
+	Connections int `mapstructure:"connections"`
+}
+
 // PageConfig is the web page.
 type PageConfig struct {
 	// TraceURL is where a trace is shown, with {trace_id} and {span_id} for its
@@ -86,9 +96,11 @@ func Default() Config {
 			RecheckInterval: duration(settings.RecheckInterval), MaxLag: duration(settings.MaxLag),
 			Workers: 2, BatchSize: 500, PollInterval: time.Second, LeaseFor: time.Minute,
 		},
-		Emit:           emit.DefaultConfig(),
-		Webhooks:       webhook.DefaultConfig(),
-		Telemetry:      telemetry.DefaultConfig(),
+		Emit:      emit.DefaultConfig(),
+		Webhooks:  webhook.DefaultConfig(),
+		Telemetry: telemetry.DefaultConfig(),
+		// More than the 10,000 calls that may wait, and their listeners.
+		Limits:         Limits{Limits: keys.DefaultLimits(), Connections: 20_000},
 		RequestTimeout: 30 * time.Second, ShutdownTimeout: 15 * time.Second,
 	}
 }
@@ -189,6 +201,12 @@ func (c Config) Validate() error {
 	}
 	if s.BatchSize < 1 || s.BatchSize > 10_000 {
 		fail("settlement.batch_size is %d; write 1 to 10000", s.BatchSize)
+	}
+	if err := c.Limits.Validate(); err != nil {
+		fail("limits: %w", err)
+	}
+	if c.Limits.Connections < 1 || c.Limits.Connections > 1_000_000 {
+		fail("limits.connections is %d; write 1 to 1000000", c.Limits.Connections)
 	}
 	return errors.Join(append(all, c.Emit.Validate(), c.Webhooks.Validate(), c.Telemetry.Validate())...)
 }

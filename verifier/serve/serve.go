@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -28,6 +29,7 @@ import (
 	"github.com/countersign-otel/countersign/verifier/api"
 	"github.com/countersign-otel/countersign/verifier/emit"
 	"github.com/countersign-otel/countersign/verifier/feed"
+	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/settle"
 	"github.com/countersign-otel/countersign/verifier/telemetry"
 	"github.com/countersign-otel/countersign/verifier/web"
@@ -44,6 +46,9 @@ type Options struct {
 	Now func() engine.Instant
 	// Ready is called once the API answers, with its URL; may be nil.
 	Ready func(url string)
+
+	// headerTimeout and bodyTimeout are how long a client may take to send; zero takes the defaults.
+	headerTimeout, bodyTimeout time.Duration
 }
 
 // Run serves until ctx ends, and then ends what it holds: requests first, then
@@ -145,11 +150,11 @@ func refuseOpenDoor(ctx context.Context, store ledger.Ledger, listen string, now
 	err := store.View(ctx, func(tx ledger.Tx) error {
 		tenants, err := tx.Tenants(ctx)
 		for _, tenant := range tenants {
-			keys, err := tx.ListKeys(ctx, tenant)
+			known, err := tx.ListKeys(ctx, tenant)
 			if err != nil {
 				return err
 			}
-			for _, key := range keys {
+			for _, key := range known {
 				good := key.RevokedAt == nil && (key.ExpiresAt == nil || *key.ExpiresAt > now)
 				found = found || good
 			}
@@ -186,9 +191,13 @@ func (s *sidecar) wire(ctx context.Context) error {
 	s.hub = api.NewHub(s.store, s.Settlement.PollInterval, s.Logger)
 	s.feed = feed.New(s.store, s.Settlement.PollInterval, s.Logger)
 	s.uses = api.NewUses(s.store, s.Now, s.Logger)
+	guard, err := keys.NewGuard(s.Limits.Limits, nil)
+	if err != nil {
+		return fmt.Errorf("%w: limits: %w", ErrConfig, err)
+	}
 	page, err := web.New(web.Config{
 		Ledger: s.store, Contracts: contracts, Feed: s.feed, Now: s.Now, TraceURL: s.Page.TraceURL, PublicURL: s.Emit.PublicURL, Store: redact(s.Store),
-		Secure: s.TLS != nil, Touch: s.uses.Touch, Logger: s.Logger,
+		Secure: s.TLS != nil, Guard: guard, Touch: s.uses.Touch, Logger: s.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -234,7 +243,7 @@ func (s *sidecar) wire(ctx context.Context) error {
 		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Feed: s.feed, Logger: s.Logger, OnPushed: s.refused,
 	})
 	return s.wireServer(ctx, s.page.Handler(api.Handler(service, api.Options{
-		Version: s.Version, Registry: s.registry, Touch: s.uses.Touch, RequestTimeout: s.RequestTimeout,
+		Version: s.Version, Registry: s.registry, Guard: guard, Touch: s.uses.Touch, RequestTimeout: s.RequestTimeout, BodyTimeout: s.bodyTimeout,
 	})))
 }
 
@@ -253,7 +262,7 @@ func (s *sidecar) refused(caller api.Caller, pushed api.Pushed) {
 func (s *sidecar) wireServer(ctx context.Context, handler http.Handler) error {
 	s.server = &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: cmp.Or(s.headerTimeout, 10*time.Second),
 		ReadTimeout:       time.Minute,
 		WriteTimeout:      s.RequestTimeout + time.Minute,
 		IdleTimeout:       2 * time.Minute,
@@ -350,6 +359,7 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 }
 
 func (s *sidecar) accept(listener net.Listener) error {
+	listener = (&crowd{most: int64(s.Limits.Connections)}).hold(s.server, listener)
 	var err error
 	if s.TLS != nil {
 		err = s.server.ServeTLS(listener, "", "")

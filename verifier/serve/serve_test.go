@@ -48,9 +48,15 @@ type running struct {
 
 func serving(t *testing.T, c Config) *running {
 	t.Helper()
+	return servingWith(t, c, Options{})
+}
+
+func servingWith(t *testing.T, c Config, o Options) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- Run(ctx, c, Options{Version: "test", Ready: func(url string) { ready <- url }}) }()
+	o.Version, o.Ready = "test", func(url string) { ready <- url }
+	go func() { ended <- Run(ctx, c, o) }()
 	r := &running{client: &http.Client{}}
 	r.stop = sync.OnceValue(func() error {
 		cancel()
@@ -406,13 +412,15 @@ webhooks:
 		t.Errorf("unknown keys: %v", err)
 	}
 	variables = map[string]string{"COUNTERSIGN_SETTLEMENT_WORKERS": "many", "COUNTERSIGN_MIGRATE": "perhaps", "COUNTERSIGN_EMIT_HEADERS": "secret"}
-	_, err = Load(context.Background(), "", lookup, map[string]string{"settlement.max_lag": "2 days", "listen": "8383", "settlement.recheck_interval": "1500ms"})
+	_, err = Load(context.Background(), "", lookup, map[string]string{"settlement.max_lag": "2 days", "listen": "8383", "settlement.recheck_interval": "1500ms", "limits.key_rate": "-1", "limits.connections": "0"})
 	wantText := `invalid settings: COUNTERSIGN_MIGRATE: "perhaps" is neither true nor false
 invalid settings: --settlement-max-lag: "2 days" is no length of time; write one like 15m, 48h or 10s
 invalid settings: COUNTERSIGN_SETTLEMENT_WORKERS: "many" is no whole number
 invalid settings: COUNTERSIGN_EMIT_HEADERS: a header is not written name=value
 invalid settings: listen is "8383"; write host:port, like localhost:8383
-invalid settings: settlement.recheck_interval is 1.5s; write whole seconds, at least 1s`
+invalid settings: settlement.recheck_interval is 1.5s; write whole seconds, at least 1s
+invalid settings: limits: key_rate is -1; write 0 to 1000000, 0 for no limit
+invalid settings: limits.connections is 0; write 1 to 1000000`
 	if diff := cmp.Diff(wantText, err.Error()); diff != "" {
 		t.Error(diff)
 	}

@@ -64,6 +64,16 @@ func Settings() []Setting {
 		{"telemetry.tls.insecure", "metrics without TLS", boolean(func(c *Config) *bool { return &c.Telemetry.TLS.Insecure })},
 		{"telemetry.tls.ca_file", "certificate of the metrics endpoint's authority", text(func(c *Config) *string { return &c.Telemetry.TLS.CAFile })},
 		{"telemetry.interval", "how often metrics are sent", length(func(c *Config) *time.Duration { return &c.Telemetry.Interval })},
+		{"limits.key_rate", "requests a second of one key; 0 for no limit", number(func(c *Config) *int { return &c.Limits.KeyRate })},
+		{"limits.key_burst", "requests at once of one key", number(func(c *Config) *int { return &c.Limits.KeyBurst })},
+		{"limits.address_rate", "requests a second without a key, of one remote address; 0 for no limit", number(func(c *Config) *int { return &c.Limits.AddressRate })},
+		{"limits.address_burst", "requests at once without a key, of one remote address", number(func(c *Config) *int { return &c.Limits.AddressBurst })},
+		{"limits.failed_keys", "keys that are not good that one remote address may try, at once and then each minute; 0 for no limit", number(func(c *Config) *int { return &c.Limits.FailedKeys })},
+		{"limits.trusted_proxies", "networks whose X-Forwarded-For is believed, separated by commas", func(c *Config, v string) error {
+			c.Limits.TrustedProxies = splitList(v)
+			return nil
+		}},
+		{"limits.connections", "clients that may be connected at once", number(func(c *Config) *int { return &c.Limits.Connections })},
 		{"page.trace_url", "where the page's links to traces lead, like https://grafana.example/trace/{trace_id}?span={span_id}", text(func(c *Config) *string { return &c.Page.TraceURL })},
 		{"request_timeout", "longest time of a request apart from its waiting", length(func(c *Config) *time.Duration { return &c.RequestTimeout })},
 		{"shutdown_timeout", "how long requests may take to end at shutdown", length(func(c *Config) *time.Duration { return &c.ShutdownTimeout })},

@@ -31,6 +31,8 @@ type session struct {
 	Prefix              string
 	// CSRF is the token of the session's forms.
 	CSRF string
+	// hash names the key to the guard.
+	hash [32]byte
 }
 
 type ticket struct {
@@ -111,7 +113,7 @@ func (p *Page) find(r *http.Request) (*session, error) {
 		return nil, errNoSession
 	}
 	return &session{
-		Tenant: key.Tenant, KeyID: key.ID, Role: key.Role, Prefix: key.Prefix,
+		Tenant: key.Tenant, KeyID: key.ID, Role: key.Role, Prefix: key.Prefix, hash: key.Hash,
 		CSRF: base64.RawURLEncoding.EncodeToString(mac(key.Hash, "csrf", payload)),
 	}, nil
 }
@@ -144,10 +146,16 @@ func (p *Page) signed(h handler) http.HandlerFunc {
 	return p.open(func(w http.ResponseWriter, r *http.Request) error {
 		s, err := p.find(r)
 		if errors.Is(err, errNoSession) {
+			if err := p.Guard.AdmitStranger(p.Guard.Address(r)); err != nil {
+				return err
+			}
 			http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if err := p.Guard.Admit(s.hash); err != nil {
 			return err
 		}
 		if p.Touch != nil {
@@ -237,7 +245,8 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || crossOrigin.Check(r) != nil || !hmac.Equal([]byte(cookie.Value), []byte(r.PostForm.Get("token"))) {
 		return p.askForKey(w, r, http.StatusForbidden, next, "This form was not given by this page, or it is old. Try again.")
 	}
-	key, err := keys.Find(r.Context(), p.Ledger, configopaque.String(strings.TrimSpace(r.PostForm.Get("key"))), p.Now())
+	secret := configopaque.String(strings.TrimSpace(r.PostForm.Get("key")))
+	key, err := p.Guard.Find(r.Context(), p.Ledger, secret, p.Guard.Address(r), p.Now())
 	switch {
 	case errors.Is(err, keys.ErrInvalid):
 		return p.askForKey(w, r, http.StatusUnauthorized, next, "No such key. A viewer key begins with cs_viewer_.")

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -297,4 +298,53 @@ func TestNewInstallationSaysHowToBegin(t *testing.T) {
 	wantIn(t, "welcome with contracts", b.page("/"), "3 contracts are published")
 	f.record(acme, refund("act_1", "order_1", start, "1"))
 	wantIn(t, "overview", b.page("/"), "Verified completion", "UNVERIFIED")
+}
+
+// TestGuessingAtTheFormIsSlowed: and what the form says does not depend on the key.
+func TestGuessingAtTheFormIsSlowed(t *testing.T) {
+	t.Parallel()
+	guard, err := keys.NewGuard(keys.Limits{FailedKeys: 2}, func() time.Time { return time.Unix(1_000, 0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixtureWith(t, Config{Guard: guard})
+	b := f.browser()
+	try := func(secret string) answer {
+		t.Helper()
+		return b.do(http.MethodPost, "/sign-in", url.Values{"key": {secret}, "token": {token(t, b.page("/sign-in"))}})
+	}
+	for range 2 {
+		if got := try("cs_viewer_" + strings.Repeat("A", 43)); got.status != http.StatusUnauthorized {
+			t.Fatalf("%d", got.status)
+		}
+	}
+	for _, secret := range []string{"cs_viewer_" + strings.Repeat("A", 43), "hunter2", f.secrets[ledger.RoleViewer]} {
+		got := try(secret)
+		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "30" {
+			t.Errorf("%d, Retry-After %q", got.status, got.header.Get("Retry-After"))
+		}
+		wantIn(t, "page", got.body, "Too many requests came from you or from your network. Try again in 30 seconds.")
+	}
+}
+
+// TestPagesAreLimited: by key once signed in, by address before.
+func TestPagesAreLimited(t *testing.T) {
+	t.Parallel()
+	guard, err := keys.NewGuard(keys.Limits{KeyRate: 1, KeyBurst: 3, AddressRate: 1, AddressBurst: 4}, func() time.Time { return time.Unix(1_000, 0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixtureWith(t, Config{Guard: guard})
+	b := f.reader() // two requests without a session, one with the key
+	for _, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+		if got := b.get("/sources"); got.status != want {
+			t.Errorf("signed in: %d, want %d", got.status, want)
+		}
+	}
+	stranger := f.browser()
+	for _, want := range []int{http.StatusSeeOther, http.StatusSeeOther, http.StatusTooManyRequests} {
+		if got := stranger.get("/sources"); got.status != want {
+			t.Errorf("not signed in: %d, want %d", got.status, want)
+		}
+	}
 }

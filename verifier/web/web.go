@@ -18,12 +18,14 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/feed"
+	"github.com/countersign-otel/countersign/verifier/keys"
 )
 
 // Config of a Page. Ledger, Contracts, Feed and Now are required.
@@ -44,6 +46,8 @@ type Config struct {
 	Store string
 	// Secure marks cookies for HTTPS alone.
 	Secure bool
+	// Guard recognises keys and slows who asks too much; nil has no limits. Share it with the API.
+	Guard *keys.Guard
 	// Touch notes the use of a key; may be nil.
 	Touch func(tenant, keyID string)
 	// Patience is how long a page waits for a count before it shows what is known; default 30 milliseconds.
@@ -65,6 +69,9 @@ func New(c Config) (*Page, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Guard == nil {
+		c.Guard = keys.Unlimited()
+	}
 	if err := checkTraceURL(c.TraceURL); err != nil {
 		return nil, err
 	}
@@ -85,8 +92,8 @@ func (p *Page) Close() { p.figures.close() }
 func (p *Page) Handler(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /assets/{name}", assetHandler())
-	mux.HandleFunc("GET /sign-in", p.open(p.signInForm))
-	mux.HandleFunc("POST /sign-in", p.open(p.signIn))
+	mux.HandleFunc("GET /sign-in", p.open(p.strangers(p.signInForm)))
+	mux.HandleFunc("POST /sign-in", p.open(p.strangers(p.signIn)))
 	mux.HandleFunc("POST /sign-out", p.signed(p.signOut))
 	mux.HandleFunc("GET /live", p.live)
 	mux.HandleFunc("GET /{$}", p.signed(p.overview))
@@ -145,6 +152,16 @@ func (p *Page) open(h handler) http.HandlerFunc {
 	}
 }
 
+// strangers bounds by remote address what needs no session.
+func (p *Page) strangers(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := p.Guard.AdmitStranger(p.Guard.Address(r)); err != nil {
+			return err
+		}
+		return h(w, r)
+	}
+}
+
 // policy lets the page run its own script and show its own style, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -179,9 +196,12 @@ func badRequest(format string, args ...any) error {
 // explained is what a person is told of an error.
 func explained(err error) failure {
 	var known *failure
+	var limit *keys.LimitError
 	switch {
 	case errors.As(err, &known):
 		return *known
+	case errors.As(err, &limit):
+		return failure{http.StatusTooManyRequests, fmt.Sprintf("Too many requests came from you or from your network. Try again in %d seconds.", limit.Seconds())}
 	case errors.Is(err, ledger.ErrFilter):
 		return failure{http.StatusBadRequest, "This address does not name a page of the list. Begin with the newest actions."}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -199,6 +219,10 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) {
 	told := explained(err)
 	if told.status == http.StatusInternalServerError {
 		p.Logger.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "error", err)
+	}
+	var limit *keys.LimitError
+	if errors.As(err, &limit) {
+		w.Header().Set("Retry-After", strconv.Itoa(limit.Seconds()))
 	}
 	v := errorView{frame: frame{Title: http.StatusText(told.status), Session: sessionOf(r.Context()), Now: p.Now()}, Text: told.text, Status: told.status}
 	if err := p.write(w, told.status, "error", v); err != nil {
