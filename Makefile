@@ -93,6 +93,12 @@ bench: $(TOOLS)/benchstat ## benchmarks (BENCH=regexp COUNT=n PKG=./...), compar
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG) > build/bench.txt || { cat build/bench.txt; exit 1; }
 	@if [ -f build/bench.base.txt ]; then $(TOOLS)/benchstat build/bench.base.txt build/bench.txt; else $(TOOLS)/benchstat build/bench.txt; fi
 
+.PHONY: bench/settle
+bench/settle: ## settling on PostgreSQL: throughput beside the evaluation alone and beside River's no-op jobs, latency, 10,000 waiters
+	go test ./verifier/settle -run '^$$' -bench '^BenchmarkSettle' -benchtime 2x -timeout 30m
+	go test -C internal/benchpeers -run '^$$' -bench RiverJobs -benchtime 2x
+	go test ./verifier/serve -run '^$$' -bench Waiters -benchtime 1x -timeout 30m
+
 .PHONY: bench/peers
 bench/peers: ## the engine beside general policy engines, the processor beside contrib's transform: modules of their own
 	go test -C internal/benchpeers -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...

@@ -3,6 +3,7 @@
 package seal
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -19,37 +20,38 @@ const Format = "countersign.verdict.v1"
 // document is what a verdict hash covers. It holds no clock, no database id
 // and no chain position, and only strings, booleans, arrays, objects and small
 // integers, so that every RFC 8785 library makes the same bytes.
+// Members stand in the order of their names, as RFC 8785 wants them.
 type document struct {
-	Format   string        `json:"format"`
-	Tenant   string        `json:"tenant"`
-	Contract contractPart  `json:"contract"`
 	Action   actionPart    `json:"action"`
+	Checks   []checkedPart `json:"checks"`
+	Contract contractPart  `json:"contract"`
+	Format   string        `json:"format"`
 	Lens     engine.Lens   `json:"lens"`
 	Verdict  string        `json:"raw_verdict"`
 	Reasons  []string      `json:"reasons"`
-	Checks   []checkedPart `json:"checks"`
-}
-
-type contractPart struct {
-	ID      string `json:"id"`
-	Version int    `json:"version"`
-	Hash    string `json:"hash"`
+	Tenant   string        `json:"tenant"`
 }
 
 type actionPart struct {
-	ActionID    string `json:"action_id"`
-	SubjectID   string `json:"subject_id"`
-	RequestedAt string `json:"requested_at"`
-	AgentID     string `json:"agent_id,omitempty"`
+	ActionID string `json:"action_id"`
+	AgentID  string `json:"agent_id,omitempty"`
 	// Params is the canonical JSON text of the params; absent when not captured.
-	Params string `json:"params,omitempty"`
+	Params      string `json:"params,omitempty"`
+	RequestedAt string `json:"requested_at"`
+	SubjectID   string `json:"subject_id"`
 }
 
 type checkedPart struct {
 	Call     string `json:"call"`
-	Fired    bool   `json:"fired"`
 	Evidence string `json:"evidence,omitempty"`
+	Fired    bool   `json:"fired"`
 	Value    string `json:"value,omitempty"`
+}
+
+type contractPart struct {
+	Hash    string `json:"hash"`
+	ID      string `json:"id"`
+	Version int    `json:"version"`
 }
 
 // Subject is what a verdict is about.
@@ -59,6 +61,17 @@ type Subject struct {
 	Action   engine.Action
 	// Sources give the clock skews that are part of the call keys (decision D29).
 	Sources map[string]engine.Source
+	// Calls are what Calls makes of Contract and Sources; nil makes them. Who seals many verdicts makes them once.
+	Calls []string
+}
+
+// Calls are the call keys of a contract's checks.
+func Calls(c *contract.Contract, sources map[string]engine.Source) []string {
+	keys := make([]string, len(c.Checks))
+	for i, check := range c.Checks {
+		keys[i] = check.Call.Key(sources)
+	}
+	return keys
 }
 
 // Sealed is a verdict with its document and hash.
@@ -69,24 +82,38 @@ type Sealed struct {
 
 // Seal makes the canonical document of one lens and hashes it (decision D24).
 func Seal(s Subject, lens engine.Lens, verdict engine.Verdict, findings []engine.Finding) (Sealed, error) {
-	text, err := json.Marshal(document{
-		Format:   Format,
-		Tenant:   s.Tenant,
-		Contract: contractPart{s.Contract.ID, s.Contract.Version, s.Contract.Hash},
+	canonical, err := canonicalJSON(document{
 		Action:   action(s.Action),
+		Checks:   checks(s, findings),
+		Contract: contractPart{s.Contract.Hash, s.Contract.ID, s.Contract.Version},
+		Format:   Format,
 		Lens:     lens,
 		Verdict:  string(verdict.Raw),
 		Reasons:  verdict.Reasons,
-		Checks:   checks(s, findings),
+		Tenant:   s.Tenant,
 	})
 	if err != nil {
 		return Sealed{}, fmt.Errorf("verdict document of action %q: %w", s.Action.ActionID, err)
 	}
-	canonical, err := jcs.Transform(text)
-	if err != nil {
-		return Sealed{}, fmt.Errorf("canonical verdict document of action %q: %w", s.Action.ActionID, err)
-	}
 	return Sealed{Document: string(canonical), Hash: sha256.Sum256(canonical)}, nil
+}
+
+// canonicalJSON is the RFC 8785 text of a document. What encoding/json writes of
+// one is that text already, because members are sorted and numbers small: but for
+// two line separators, which it escapes and RFC 8785 does not. Where one may be,
+// the library of RFC 8785 decides.
+func canonicalJSON(d document) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(d); err != nil {
+		return nil, err
+	}
+	written := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+	if bytes.Contains(written, []byte(`\u202`)) {
+		return jcs.Transform(written)
+	}
+	return written, nil
 }
 
 func action(a engine.Action) actionPart {
@@ -111,14 +138,13 @@ func IsAbout(sealed string, a engine.Action) (bool, error) {
 }
 
 func checks(s Subject, findings []engine.Finding) []checkedPart {
-	parts := make([]checkedPart, len(s.Contract.Checks))
-	for i, check := range s.Contract.Checks {
-		parts[i] = checkedPart{
-			Call:     check.Call.Key(s.Sources),
-			Fired:    findings[i].Fired,
-			Evidence: findings[i].Evidence,
-			Value:    ValueText(findings[i].Value),
-		}
+	calls := s.Calls
+	if calls == nil {
+		calls = Calls(s.Contract, s.Sources)
+	}
+	parts := make([]checkedPart, len(calls))
+	for i, call := range calls {
+		parts[i] = checkedPart{Call: call, Evidence: findings[i].Evidence, Fired: findings[i].Fired, Value: ValueText(findings[i].Value)}
 	}
 	return parts
 }

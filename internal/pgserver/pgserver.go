@@ -57,6 +57,7 @@ type Server struct {
 	password   string
 	credential *syscall.Credential // nil unless we are root
 	fsync      bool
+	settings   []string
 	watchdog   *watchdog
 
 	mu         sync.Mutex // guards what follows
@@ -72,6 +73,11 @@ type Option func(*Server)
 // is without them: what a crash of the machine would lose does not matter to most tests, a crash of
 // the server loses nothing either way.
 func WithFsync() Option { return func(s *Server) { s.fsync = true } }
+
+// WithSetting sets a parameter of the server, like "track_commit_timestamp=on".
+func WithSetting(setting string) Option {
+	return func(s *Server) { s.settings = append(s.settings, setting) }
+}
 
 // Start starts a server that ends with the test.
 func Start(tb testing.TB, options ...Option) *Server {
@@ -276,6 +282,7 @@ func (s *Server) launch() error {
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(s.port), "unix_socket_directories=" + s.dir,
 		"max_connections=200", "shared_buffers=64MB", "timezone=UTC", "log_line_prefix=%m [%p] %d ",
 	}
+	settings = append(settings, s.settings...)
 	if !s.fsync {
 		settings = append(settings, "fsync=off", "full_page_writes=off")
 	}

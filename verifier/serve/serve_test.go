@@ -27,7 +27,13 @@ import (
 	"github.com/countersign-otel/countersign/verifier/webhook"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if store := os.Getenv(sidecarEnv); store != "" {
+		runSidecar(store)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // settings are those of a sidecar on a fresh file and a free port.
 func settings(t *testing.T) Config {

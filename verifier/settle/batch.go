@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
+	"github.com/countersign-otel/countersign/engine/seal"
 	"github.com/countersign-otel/countersign/ledger"
 )
 
@@ -185,7 +186,7 @@ func (v *Verifier) evaluate(ctx context.Context, tx ledger.Tx, tenant string, re
 	if err != nil {
 		return outcome{}, err
 	}
-	b := batch{contract: c, snapshot: snapshot, previous: previous, now: now, settings: v.Settings}
+	b := batch{contract: c, snapshot: snapshot, calls: seal.Calls(c, snapshot.Sources), previous: previous, now: now, settings: v.Settings}
 	return b.compare(judged, v.Derive(c, snapshot))
 }
 
@@ -235,6 +236,7 @@ func inOrder(claims []string, byClaim map[string]ledger.Run) ([]ledger.Run, erro
 type batch struct {
 	contract *contract.Contract
 	snapshot *engine.Snapshot
+	calls    []string
 	previous map[string]ledger.Run
 	now      engine.Instant
 	settings settings

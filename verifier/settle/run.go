@@ -86,7 +86,7 @@ func (b batch) run(a engine.Action, e engine.Evaluation) (ledger.Run, error) {
 }
 
 func (b batch) seal(a engine.Action, lens engine.Lens, verdict engine.Verdict, e engine.Evaluation) (ledger.StoredVerdict, error) {
-	subject := seal.Subject{Tenant: b.snapshot.Tenant, Contract: b.contract, Action: a, Sources: b.snapshot.Sources}
+	subject := seal.Subject{Tenant: b.snapshot.Tenant, Contract: b.contract, Action: a, Sources: b.snapshot.Sources, Calls: b.calls}
 	sealed, err := seal.Seal(subject, lens, verdict, e.Findings)
 	return ledger.StoredVerdict{Verdict: verdict, Hash: sealed.Hash, Document: sealed.Document}, err
 }
