@@ -39,6 +39,7 @@ var lists = map[string]struct{ name, arguments string }{
 	"ListActions of a subject":  {"ListActions", "'tenant_1', '', '', '', 'order_77', '', '', 51, NULL, '', '', NULL, NULL"},
 	"ListActions of a trace":    {"ListActions", "'tenant_1', '', '', '', '', 'abc', '', 51, NULL, '', '', NULL, NULL"},
 	"ListActions compensated":   {"ListActions", "'tenant_1', 'COMPENSATED', '', '', '', '', '', 51, NULL, '', '', NULL, NULL"},
+	"Summary of an hour":        {"Summary", "'tenant_1', '', '', '', '', '', '', '', 1790001000, 1790001400"},
 	"Orphans of an hour":        {"Orphans", "'tenant_1', 1790001000, 1790001400, '{payments}', '{type_3}', 100"},
 }
 
