@@ -65,7 +65,13 @@ func dial(t *testing.T, address, key string) *client.Client {
 	return c
 }
 
-func ask(t *testing.T, request *http.Request) (*http.Response, string) {
+// answer is what the service says to a request.
+type answer struct {
+	status       int
+	action, body string
+}
+
+func ask(t *testing.T, request *http.Request) answer {
 	t.Helper()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -76,7 +82,7 @@ func ask(t *testing.T, request *http.Request) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(body)
+	return answer{response.StatusCode, response.Header.Get(actionHeader), string(body)}
 }
 
 func post(t *testing.T, url, body string) *http.Request {
@@ -97,10 +103,10 @@ func TestRefundIsRecordedAndGated(t *testing.T) {
 
 	request := post(t, server.URL+"/refunds", `{"order_id": "order_1", "amount": 180.10}`)
 	request.Header.Set("traceparent", "00-7b1f0c5de2a94d3c8e6f1a2b3c4d5e01-a1b2c3d4e5f60101-01")
-	response, body := ask(t, request)
-	id := response.Header.Get(actionHeader)
-	if response.StatusCode != http.StatusCreated || body != "refunded\n" || id == "" {
-		t.Fatalf("got %s %q with action %q", response.Status, body, id)
+	done := ask(t, request)
+	id := done.action
+	if done.status != http.StatusCreated || done.body != "refunded\n" || id == "" {
+		t.Fatalf("got %+v", done)
 	}
 	shown, err := recorder.Get(t.Context(), id)
 	if err != nil || string(shown.Action.Params) != `{"amount":180.10}` || shown.Action.TraceID != "7b1f0c5de2a94d3c8e6f1a2b3c4d5e01" || shown.Action.ReportedOutcome != "success" {
@@ -111,12 +117,11 @@ func TestRefundIsRecordedAndGated(t *testing.T) {
 	if _, err := evidence.Push(t.Context(), effects("order_1", shown.Action.RequestedAt)); err != nil {
 		t.Fatal(err)
 	}
-	response, body = ask(t, get(t, server.URL+"/refunds/"+id+"/done"))
-	if response.StatusCode != http.StatusOK || !strings.HasPrefix(body, "PASS — all 4 expected effects") {
-		t.Errorf("the gate answers %s %q", response.Status, body)
+	if got := ask(t, get(t, server.URL+"/refunds/"+id+"/done")); got.status != http.StatusOK || !strings.HasPrefix(got.body, "PASS — all 4 expected effects") {
+		t.Errorf("the gate answers %+v", got)
 	}
-	if response, _ = ask(t, get(t, server.URL+"/refunds/unknown/done")); response.StatusCode != http.StatusNotFound {
-		t.Errorf("for an unknown action the gate answers %s", response.Status)
+	if got := ask(t, get(t, server.URL+"/refunds/unknown/done")); got.status != http.StatusNotFound {
+		t.Errorf("for an unknown action the gate answers %+v", got)
 	}
 }
 
@@ -145,12 +150,12 @@ func TestAnswersWithoutASidecar(t *testing.T) {
 	defer nobody.Close()
 	server := httptest.NewServer(service(dial(t, nobody.URL, "")))
 	defer server.Close()
-	if response, body := ask(t, post(t, server.URL+"/refunds", `{"order_id": "order_1"}`)); response.StatusCode != http.StatusCreated || body != "refunded\n" {
-		t.Errorf("got %s %q", response.Status, body)
+	if got := ask(t, post(t, server.URL+"/refunds", `{"order_id": "order_1"}`)); got.status != http.StatusCreated || got.body != "refunded\n" {
+		t.Errorf("got %+v", got)
 	}
 	for name, body := range map[string]string{"no JSON": "order_1", "no order": "{}", "huge": strings.Repeat(" ", maxBody+1)} {
-		if response, _ := ask(t, post(t, server.URL+"/refunds", body)); response.StatusCode/100 != 4 {
-			t.Errorf("%s: got %s", name, response.Status)
+		if got := ask(t, post(t, server.URL+"/refunds", body)); got.status/100 != 4 {
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }

@@ -140,10 +140,12 @@ func (l *listener) want(events ...string) {
 // beat waits until a heartbeat has told the place.
 func (l *listener) beat() {
 	l.t.Helper()
-	for text, ok := "", true; text != ": still here"; {
-		if text, ok = l.line(); !ok {
+	for text := ""; text != ": still here"; {
+		next, ok := l.line()
+		if !ok {
 			l.t.Fatal("the stream ended")
 		}
+		text = next
 	}
 	for text, ok := ":", true; ok && text != ""; {
 		text, ok = l.line()
