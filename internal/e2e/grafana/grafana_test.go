@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grafana/grafana-foundation-sdk/go/alerting"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/prometheus/prometheus/promql/parser"
 	"gopkg.in/yaml.v3"
 )
 
@@ -88,4 +90,45 @@ func TestAlertRules(t *testing.T) {
 	if rules == 0 || file.APIVersion != 1 {
 		t.Errorf("%d rules, version %d", rules, file.APIVersion)
 	}
+}
+
+// TestQueries: Prometheus understands each query, once Grafana has put its variables in.
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	variables := strings.NewReplacer("$__range", "1h", "$__rate_interval", "5m", "$contract", ".*", "$agent", ".*")
+	var asked []string
+	for _, name := range []string{"dashboard.json", "alerts.yaml"} {
+		var file any
+		if err := yaml.Unmarshal(read(t, name), &file); err != nil { // JSON is YAML, too
+			t.Fatal(err)
+		}
+		asked = append(asked, expressions(file)...)
+	}
+	if len(asked) < 15 {
+		t.Errorf("only %d queries", len(asked))
+	}
+	for _, query := range asked {
+		if _, err := parser.ParseExpr(variables.Replace(query)); err != nil {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
+
+// expressions are the values of expr anywhere in a document.
+func expressions(document any) []string {
+	var found []string
+	switch d := document.(type) {
+	case map[string]any:
+		for key, value := range d {
+			if text, ok := value.(string); ok && key == "expr" {
+				found = append(found, text)
+			}
+			found = append(found, expressions(value)...)
+		}
+	case []any:
+		for _, value := range d {
+			found = append(found, expressions(value)...)
+		}
+	}
+	return found
 }
