@@ -352,6 +352,8 @@ type Keys interface {
 	ListKeys(ctx context.Context, tenant string) ([]Key, error)
 	// RevokeKey fails with ErrNotFound for an unknown id.
 	RevokeKey(ctx context.Context, tenant, id string, now engine.Instant) error
+	// ExpireKey lets a key expire at a time, unless it expires earlier. It fails with ErrNotFound for an unknown id.
+	ExpireKey(ctx context.Context, tenant, id string, at engine.Instant) error
 	// TouchKeys notes the last use of keys.
 	TouchKeys(ctx context.Context, uses []KeyUse) error
 }

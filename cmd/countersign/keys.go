@@ -13,7 +13,7 @@ import (
 )
 
 func newKeys(t *terminal) *cobra.Command {
-	return group("keys", "API keys of a store", newKeysCreate(t), newKeysList(t), newKeysRevoke(t))
+	return group("keys", "API keys of a store", newKeysCreate(t), newKeysList(t), newKeysRotate(t), newKeysRevoke(t))
 }
 
 // keyView is a key as it may be shown: never with its secret or its hash.
@@ -171,6 +171,46 @@ func instantOrDash(at *engine.Instant) string {
 	return at.String()
 }
 
+func newKeysRotate(t *terminal) *cobra.Command {
+	var flags storeFlags
+	var grace string
+	cmd := &cobra.Command{
+		Use:   "rotate ID",
+		Short: "Make a new secret, and let the old one expire after a while",
+		Long: `Makes a key that may do what the old one may, and shows its secret, once. The old one stays good
+for the time of --grace, so that what uses it can change over; keys list shows when it was used last.`,
+		Example: "  countersign keys rotate key_0f3b8a4c2d1e5f60 --grace 7d --store sqlite:countersign.db",
+		Args:    exactly(1, "the id of one key, key_..."),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			length, err := engine.ParseDuration(grace)
+			if err != nil {
+				return usagef("--grace: %w", err)
+			}
+			return withStore(cmd.Context(), flags.url(), func(store ledger.Ledger) error {
+				key, secret, err := keys.Rotate(cmd.Context(), store, flags.tenant, args[0], length, now())
+				switch {
+				case errors.Is(err, ledger.ErrNotFound):
+					return noSuchKey(flags.tenant, args[0])
+				case errors.Is(err, keys.ErrGone):
+					return nof("%v; make one with countersign keys create", err)
+				case errors.Is(err, keys.ErrRequest):
+					return usagef("--grace: %w", err)
+				case err != nil:
+					return err
+				}
+				return printNewKey(t, key, string(secret))
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&grace, "grace", "1d", "how long the old secret stays good, up to 90d")
+	return cmd
+}
+
+func noSuchKey(tenant, id string) error {
+	return nof("tenant %q has no key %q; countersign keys list shows what there is", tenant, id)
+}
+
 func newKeysRevoke(t *terminal) *cobra.Command {
 	var flags storeFlags
 	cmd := &cobra.Command{
@@ -183,7 +223,7 @@ func newKeysRevoke(t *terminal) *cobra.Command {
 					return tx.RevokeKey(cmd.Context(), flags.tenant, args[0], now())
 				})
 				if errors.Is(err, ledger.ErrNotFound) {
-					return nof("tenant %q has no key %q; countersign keys list shows what there is", flags.tenant, args[0])
+					return noSuchKey(flags.tenant, args[0])
 				}
 				if err != nil {
 					return err

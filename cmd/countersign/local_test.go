@@ -37,6 +37,19 @@ func TestKeys(t *testing.T) {
 		t.Fatalf("got %+v", list)
 	}
 	id := list.Keys[0].ID
+	code, rotated, stderr := command(t, "keys", "rotate", id, "--grace", "7d", "--store", store)
+	if code != exitDone || !strings.HasPrefix(rotated, "cs_evidence_") || strings.TrimSpace(rotated) == secret || !strings.Contains(stderr, "the only time") {
+		t.Errorf("rotate: exit code %d, %q %q", code, rotated, stderr)
+	}
+	_, stdout, _ = command(t, "keys", "list", "--store", store, "-o", "json")
+	decode(t, stdout, &list)
+	if len(list.Keys) != 2 || strings.Join(list.Keys[1].Sources, " ") != "crm stripe" {
+		t.Errorf("after rotation: %+v", list)
+	}
+	badInput{
+		args: []string{"keys", "rotate", "key_none", "--store", store}, code: exitNo,
+		stderr: "countersign: tenant \"default\" has no key \"key_none\"; countersign keys list shows what there is\n",
+	}.check(t)
 	badInput{args: []string{"keys", "revoke", id, "--store", store}, code: exitDone, stdout: "revoked " + id + "\n"}.check(t)
 	_, stdout, _ = command(t, "keys", "list", "--store", store)
 	if !strings.Contains(stdout, "revoked\n") {

@@ -51,14 +51,39 @@ func exerciseKeys(t *testing.T, open opener) {
 			return err
 		})
 		for name, f := range map[string]func(ledger.Tx) error{
-			"unknown hash": func(tx ledger.Tx) error { _, err := tx.KeyByHash(t.Context(), [32]byte{9}); return err },
-			"unknown id":   func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), acme, "k9", noon) },
-			"other tenant": func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), other, "k0", noon) },
+			"unknown hash":             func(tx ledger.Tx) error { _, err := tx.KeyByHash(t.Context(), [32]byte{9}); return err },
+			"unknown id":               func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), acme, "k9", noon) },
+			"unknown id to expire":     func(tx ledger.Tx) error { return tx.ExpireKey(t.Context(), acme, "k9", noon) },
+			"other tenant's to expire": func(tx ledger.Tx) error { return tx.ExpireKey(t.Context(), other, "k0", noon) },
+			"other tenant":             func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), other, "k0", noon) },
 		} {
 			if err := b.store.Update(t.Context(), f); !errors.Is(err, ledger.ErrNotFound) {
 				t.Errorf("%s: %v, want ErrNotFound", name, err)
 			}
 		}
+	})
+
+	t.Run("KeysExpire", func(t *testing.T) {
+		b := setup(t, open)
+		early := noon + 5
+		b.update(func(tx ledger.Tx) error {
+			return errors.Join(
+				tx.CreateKey(t.Context(), ledger.Key{Tenant: acme, ID: "k1", Role: ledger.RoleViewer, Prefix: "p", Hash: [32]byte{1}, CreatedAt: noon}),
+				tx.CreateKey(t.Context(), ledger.Key{Tenant: acme, ID: "k2", Role: ledger.RoleViewer, Prefix: "q", Hash: [32]byte{2}, CreatedAt: noon, ExpiresAt: &early}),
+				tx.CreateKey(t.Context(), ledger.Key{Tenant: other, ID: "k1", Role: ledger.RoleViewer, Prefix: "r", Hash: [32]byte{3}, CreatedAt: noon}))
+		})
+		for _, at := range []engine.Instant{noon + 9, noon + 20} {
+			b.update(func(tx ledger.Tx) error {
+				return errors.Join(tx.ExpireKey(t.Context(), acme, "k1", at), tx.ExpireKey(t.Context(), acme, "k2", at))
+			})
+		}
+		b.view(func(tx ledger.Tx) error {
+			found, err := tx.ListKeys(t.Context(), acme)
+			theirs, theirErr := tx.ListKeys(t.Context(), other)
+			wantSame(t, "expire at the earliest time", []engine.Instant{*found[0].ExpiresAt, *found[1].ExpiresAt}, []engine.Instant{noon + 9, early})
+			wantSame(t, "the other tenant's key of this id", theirs[0].ExpiresAt == nil, true)
+			return errors.Join(err, theirErr)
+		})
 	})
 
 	t.Run("SameKeyTwice", func(t *testing.T) {

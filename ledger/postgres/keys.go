@@ -17,6 +17,7 @@ var (
 	keyByHash = named("KeyByHash")
 	listKeys  = named("ListKeys")
 	revokeKey = named("RevokeKey")
+	expireKey = named("ExpireKey")
 	touchKeys = named("TouchKeys")
 )
 
@@ -59,12 +60,21 @@ func scanKey(row pgx.CollectableRow) (ledger.Key, error) {
 
 // RevokeKey implements ledger.Keys. A key that was revoked before keeps its time.
 func (t *tx) RevokeKey(ctx context.Context, tenant, id string, now engine.Instant) error {
+	return t.endKey(ctx, revokeKey, tenant, id, now)
+}
+
+// ExpireKey implements ledger.Keys.
+func (t *tx) ExpireKey(ctx context.Context, tenant, id string, at engine.Instant) error {
+	return t.endKey(ctx, expireKey, tenant, id, at)
+}
+
+func (t *tx) endKey(ctx context.Context, statement statement, tenant, id string, at engine.Instant) error {
 	unknown := fmt.Errorf("%w: no key %q", ledger.ErrNotFound, id)
 	if unstorable(id) {
 		return unknown
 	}
-	revoked, err := t.execute(ctx, revokeKey, tenant, id, now)
-	if err == nil && revoked == 0 {
+	ended, err := t.execute(ctx, statement, tenant, id, at)
+	if err == nil && ended == 0 {
 		return unknown
 	}
 	return err

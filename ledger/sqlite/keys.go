@@ -13,6 +13,7 @@ var (
 	keyByHash = fixed.Named("KeyByHash")
 	listKeys  = fixed.Named("ListKeys")
 	revokeKey = fixed.Named("RevokeKey")
+	expireKey = fixed.Named("ExpireKey")
 	touchKeys = fixed.Named("TouchKeys")
 )
 
@@ -39,6 +40,15 @@ func (t *tx) ListKeys(ctx context.Context, tenant string) ([]ledger.Key, error) 
 // RevokeKey implements ledger.Keys.
 func (t *tx) RevokeKey(ctx context.Context, tenant, id string, now engine.Instant) error {
 	touched, err := t.execute(ctx, revokeKey, tenant, id, now)
+	if err == nil && touched == 0 {
+		return fmt.Errorf("%w: key %q", ledger.ErrNotFound, id)
+	}
+	return err
+}
+
+// ExpireKey implements ledger.Keys.
+func (t *tx) ExpireKey(ctx context.Context, tenant, id string, at engine.Instant) error {
+	touched, err := t.execute(ctx, expireKey, tenant, id, at)
 	if err == nil && touched == 0 {
 		return fmt.Errorf("%w: key %q", ledger.ErrNotFound, id)
 	}

@@ -94,6 +94,61 @@ func Make(request Request, now engine.Instant) (ledger.Key, configopaque.String,
 	return key, configopaque.String(start + text), nil
 }
 
+// ErrGone: a key that is revoked or has expired cannot be rotated; it is wrapped with the reason.
+var ErrGone = errors.New("cannot rotate the key")
+
+// MostGrace bounds how long two secrets of one key may be good.
+const MostGrace = 90 * engine.Day
+
+// Rotate makes a key that may do what an old one may, and lets the old one
+// expire after a grace period, in which both are good: so its users can change
+// over one by one. The new one lives as long as the old one was made for. It
+// fails with ledger.ErrNotFound for an unknown id, and with ErrGone.
+func Rotate(ctx context.Context, store ledger.Ledger, tenant, id string, grace engine.Duration, now engine.Instant) (ledger.Key, configopaque.String, error) {
+	if grace < 0 || grace > MostGrace {
+		return ledger.Key{}, "", fmt.Errorf("%w: the old one may stay good for 0 to 90 days", ErrRequest)
+	}
+	var key ledger.Key
+	var secret configopaque.String
+	err := store.Update(ctx, func(tx ledger.Tx) error {
+		old, err := byID(ctx, tx, tenant, id)
+		switch {
+		case err != nil:
+			return err
+		case old.RevokedAt != nil:
+			return fmt.Errorf("%w: %w", ErrGone, ErrRevoked)
+		case old.ExpiresAt != nil && *old.ExpiresAt <= now:
+			return fmt.Errorf("%w: %w", ErrGone, ErrExpired)
+		}
+		request := Request{Role: old.Role, Tenant: tenant, Sources: old.Sources}
+		if old.ExpiresAt != nil {
+			end := now.Add(engine.Duration(*old.ExpiresAt - old.CreatedAt))
+			request.ExpiresAt = &end
+		}
+		if key, secret, err = Make(request, now); err != nil {
+			return err
+		}
+		return errors.Join(tx.CreateKey(ctx, key), tx.ExpireKey(ctx, tenant, id, now.Add(grace)))
+	})
+	if err != nil {
+		return ledger.Key{}, "", err
+	}
+	return key, secret, nil
+}
+
+func byID(ctx context.Context, tx ledger.Tx, tenant, id string) (ledger.Key, error) {
+	known, err := tx.ListKeys(ctx, tenant)
+	if err != nil {
+		return ledger.Key{}, err
+	}
+	for _, key := range known {
+		if key.ID == id {
+			return key, nil
+		}
+	}
+	return ledger.Key{}, fmt.Errorf("%w: no key %q", ledger.ErrNotFound, id)
+}
+
 func checkRequest(r Request) ([]string, error) {
 	if !slices.Contains(Roles(), r.Role) {
 		return nil, fmt.Errorf("%w: unknown role %q; write one of %s", ErrRequest, r.Role, strings.Join(Roles(), ", "))

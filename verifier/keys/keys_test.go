@@ -135,3 +135,66 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestRotate: both secrets are good in the grace period, and may do the same.
+func TestRotate(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), store(t)
+	expires := engine.Instant(1000)
+	old, oldSecret, err := Create(ctx, s, Request{Role: ledger.RoleEvidence, Tenant: "acme", Sources: []string{"stripe"}, ExpiresAt: &expires}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, secret, err := Rotate(ctx, s, "acme", old.ID, 50, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret == oldSecret || key.ID == old.ID || key.Role != old.Role || key.Tenant != "acme" || *key.ExpiresAt != 1100 {
+		t.Errorf("made %+v of %+v", key, old)
+	}
+	if diff := cmp.Diff(old.Sources, key.Sources); diff != "" {
+		t.Error(diff)
+	}
+	for _, row := range []struct {
+		name   string
+		secret configopaque.String
+		now    engine.Instant
+		want   error
+	}{
+		{"old, in the grace period", oldSecret, 249, nil}, {"new, at once", secret, 200, nil},
+		{"old, after it", oldSecret, 250, ErrExpired}, {"new, after it", secret, 250, nil}, {"new, at its end", secret, 1100, ErrExpired},
+	} {
+		if _, err := Find(ctx, s, row.secret, row.now); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, err, row.want)
+		}
+	}
+	for name, row := range map[string]struct {
+		tenant, id string
+		grace      engine.Duration
+		want       error
+	}{
+		"expired": {"acme", old.ID, 50, ErrGone}, "another tenant's": {"globex", key.ID, 50, ledger.ErrNotFound},
+		"unknown": {"acme", "key_none", 50, ledger.ErrNotFound}, "for ever": {"acme", key.ID, MostGrace + 1, ErrRequest},
+	} {
+		if _, _, err := Rotate(ctx, s, row.tenant, row.id, row.grace, 300); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, want %v", name, err, row.want)
+		}
+	}
+}
+
+// TestRotateAtOnce: without grace the old secret is worthless.
+func TestRotateAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), store(t)
+	old, oldSecret, err := Create(ctx, s, Request{Role: ledger.RoleViewer}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _, err := Rotate(ctx, s, old.Tenant, old.ID, 0, 200)
+	if err != nil || key.ExpiresAt != nil {
+		t.Fatalf("%+v %v", key, err)
+	}
+	if _, err := Find(ctx, s, oldSecret, 200); !errors.Is(err, ErrExpired) {
+		t.Error(err)
+	}
+}

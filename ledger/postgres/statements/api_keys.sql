@@ -19,6 +19,10 @@ ORDER BY k.created_at, k.key_id;
 -- name: RevokeKey
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3) WHERE tenant_id = $1 AND key_id = $2;
 
+-- A key that expires earlier keeps its time.
+-- name: ExpireKey
+UPDATE api_keys SET expires_at = least(coalesce(expires_at, $3), $3) WHERE tenant_id = $1 AND key_id = $2;
+
 -- name: TouchKeys
 UPDATE api_keys k
 SET last_used_at = greatest(k.last_used_at, n.used_at)

@@ -14,6 +14,10 @@ WHERE tenant_id = ?1 ORDER BY created_at, key_id;
 -- name: RevokeKey
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant_id = ?1 AND key_id = ?2;
 
+-- A key that expires earlier keeps its time.
+-- name: ExpireKey
+UPDATE api_keys SET expires_at = min(coalesce(expires_at, ?3), ?3) WHERE tenant_id = ?1 AND key_id = ?2;
+
 -- Looks across tenants, for the keys that were used.
 -- name: TouchKeys
 UPDATE api_keys SET last_used_at = j.value ->> 2 FROM jsonb_each(?1) j
