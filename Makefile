@@ -52,6 +52,10 @@ test: build ## every test; needs PostgreSQL 15 or newer installed, not running
 	go test -C internal/e2e/sampling ./...
 	go test ./...
 
+.PHONY: test/contrib
+test/contrib: ## examples/evidence with the receivers of contrib that they need: a module of its own (first time: some three minutes)
+	go test -C examples/evidence/testdata/contrib -count 1 ./...
+
 .PHONY: test/race
 test/race: ## the tests of what runs concurrently, under the race detector (no browser); needs a C compiler
 	CGO_ENABLED=1 go test -race -skip '^TestBrowser$$' $(RACE)

@@ -155,7 +155,7 @@ func speedItem(n int) item {
 
 func measureCollector(t *testing.T, server *pgserver.Server, v variant, requests [][]byte) measured {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	address := server.Database(t)
 	s := &store{name: "PostgreSQL", url: address, t: t, db: openDB(t, "pgx", address), server: server}
@@ -165,11 +165,13 @@ func measureCollector(t *testing.T, server *pgserver.Server, v variant, requests
 	began, cpu := time.Now(), c.cpu()
 	var peak int64
 	sendAll(ctx, t, c.address, requests)
-	if v.id == "ledger" {
-		c.await(ctx, "every item is in the ledger", func() bool {
-			peak = max(peak, c.rss())
-			return s.count(ctx, "source = 'crm'") == speedItems
-		})
+	// Counting costs the server too, so it is not asked more often than this.
+	for v.id == "ledger" && s.count(ctx, "true") < speedItems && ctx.Err() == nil {
+		peak = max(peak, c.rss())
+		time.Sleep(200 * time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%s: %v", v.name, ctx.Err())
 	}
 	return measured{time.Since(began).Seconds(), c.cpu() - cpu, max(peak, c.rss())}
 }
