@@ -35,11 +35,11 @@ func (t *tx) IngestFacts(ctx context.Context, tenant string, batch ledger.FactBa
 	if err := t.noteLinks(ctx, tenant, linked); err != nil {
 		return ledger.Ingested{}, err
 	}
-	moved, err := t.deliver(ctx, tenant, batch)
+	delivery, moved, err := t.delivery(ctx, tenant, batch)
 	if err != nil {
 		return ledger.Ingested{}, err
 	}
-	result.Woken, err = t.wakeFor(ctx, tenant, evidence{fresh, linked, moved}, now)
+	result.Woken, err = t.deliverAndWake(ctx, tenant, delivery, evidence{fresh, linked, moved}, now)
 	return result, err
 }
 

@@ -17,9 +17,15 @@ var (
 	connections   = named("Connections")
 )
 
-// deliver notes over which connections facts came, and moves watermarks
-// forward (decision D12). It returns those that moved.
-func (t *tx) deliver(ctx context.Context, tenant string, batch ledger.FactBatch) ([]watermark, error) {
+// call is a statement with its arguments.
+type call struct {
+	statement
+	args []any
+}
+
+// delivery notes over which connections facts came, and moves watermarks
+// forward (decision D12); nil when there is nothing to note. It comes with those that move.
+func (t *tx) delivery(ctx context.Context, tenant string, batch ledger.FactBatch) (*call, []watermark, error) {
 	delivered := map[string]int16{}
 	for source := range batch.Watermarks {
 		delivered[source] = 0
@@ -28,15 +34,14 @@ func (t *tx) deliver(ctx context.Context, tenant string, batch ledger.FactBatch)
 		delivered[batch.Facts[i].Source] = 1
 	}
 	if len(delivered) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if ofAgents(batch) {
-		_, err := t.execute(ctx, meetAgent, tenant, batch.Connection)
-		return nil, err
+		return &call{meetAgent, []any{tenant, batch.Connection}}, nil, nil
 	}
 	before, err := t.watermarks(ctx, tenant, batch)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var moved []watermark
 	var sources []string
@@ -55,8 +60,7 @@ func (t *tx) deliver(ctx context.Context, tenant string, batch ledger.FactBatch)
 			moved = append(moved, watermark{source, old, int64(at)})
 		}
 	}
-	_, err = t.execute(ctx, deliver, tenant, batch.Connection, sources, trust, flags, marks)
-	return moved, err
+	return &call{deliver, []any{tenant, batch.Connection, sources, trust, flags, marks}}, moved, nil
 }
 
 // trustOf: what the agent's side says of itself is self-reported (decision D10).

@@ -169,7 +169,8 @@ func (t *tx) lookAgain(ctx context.Context, tenant string, now engine.Instant) e
 			links = append(links, engine.Link{SubjectID: n.From[i], LinkedSubjectID: n.To[i]})
 		}
 	}
-	_, err = t.wakeReversed(ctx, tenant, evidence{links: links}, now)
-	t.wake = t.wake || len(notes) == linksAtOnce
+	woken := map[string]bool{}
+	err = t.wakeUndone(ctx, tenant, evidence{links: links}, now, woken)
+	t.wake = t.wake || len(woken) > 0 || len(notes) == linksAtOnce
 	return err
 }

@@ -49,23 +49,38 @@ func (t *tx) makeDue(ctx context.Context, tenant string, claimIDs []string, now 
 
 // wakeFor makes due what waits for new evidence (decision D16) and returns how many actions that is.
 func (t *tx) wakeFor(ctx context.Context, tenant string, e evidence, now engine.Instant) (int, error) {
-	woken := map[string]bool{}
-	for _, wake := range []func(context.Context, string, evidence, engine.Instant) ([]string, error){
-		t.wakeSubjects, t.wakeReversed, t.wakeReaders,
-	} {
-		claimIDs, err := wake(ctx, tenant, e, now)
-		if err != nil {
-			return 0, err
-		}
-		for _, id := range claimIDs {
-			woken[id] = true
-		}
-	}
-	t.wake = t.wake || len(woken) > 0
-	return len(woken), nil
+	return t.deliverAndWake(ctx, tenant, nil, e, now)
 }
 
-func (t *tx) wakeSubjects(ctx context.Context, tenant string, e evidence, now engine.Instant) ([]string, error) {
+// deliverAndWake is wakeFor after a delivery, if any. What need not wait for an
+// answer goes in one round trip.
+func (t *tx) deliverAndWake(ctx context.Context, tenant string, delivery *call, e evidence, now engine.Instant) (int, error) {
+	woken := map[string]bool{}
+	var undoing []string
+	batch := &pgx.Batch{}
+	if delivery != nil {
+		batch.Queue(delivery.Text, delivery.args...)
+	}
+	queueWakeSubjects(batch, tenant, e, now, woken)
+	queueReversalTypes(batch, e.facts, &undoing)
+	if batch.Len() > 0 {
+		if err := t.db.SendBatch(ctx, batch).Close(); err != nil {
+			return 0, fail("deliver and wake", err)
+		}
+	}
+	if err := t.wakeUndone(ctx, tenant, evidence{facts: ofTypes(e.facts, undoing), links: e.links}, now, woken); err != nil {
+		return 0, err
+	}
+	awaiting, err := t.wakeReaders(ctx, tenant, e, now)
+	for _, id := range awaiting {
+		woken[id] = true
+	}
+	t.wake = t.wake || len(woken) > 0
+	return len(woken), err
+}
+
+// queueWakeSubjects adds the actions that it wakes to woken.
+func queueWakeSubjects(batch *pgx.Batch, tenant string, e evidence, now engine.Instant, woken map[string]bool) {
 	earliest := make(map[string]*engine.Fact, len(e.facts)+len(e.links))
 	for _, link := range e.links {
 		earliest[link.SubjectID] = nil
@@ -76,13 +91,17 @@ func (t *tx) wakeSubjects(ctx context.Context, tenant string, e evidence, now en
 		}
 	}
 	if len(earliest) == 0 {
-		return nil, nil
+		return
 	}
 	subjects, keys := make([]string, 0, len(earliest)), make([]*string, 0, len(earliest))
 	for subject, f := range earliest {
 		subjects, keys = append(subjects, subject), append(keys, orderKey(f))
 	}
-	return collect(ctx, t, wakeSubjects, pgx.RowTo[string], tenant, now, subjects, keys)
+	batch.Queue(wakeSubjects.Text, tenant, now, subjects, keys).Query(func(rows pgx.Rows) error {
+		var id string
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { woken[id] = true; return nil })
+		return err
+	})
 }
 
 // orderKey sorts as engine.CompareFacts does.
@@ -94,21 +113,24 @@ func orderKey(f *engine.Fact) *string {
 	return &key
 }
 
-// wakeReversed looks only at facts of a type that some contract names in
-// reversed_by, which are few.
-func (t *tx) wakeReversed(ctx context.Context, tenant string, e evidence, now engine.Instant) ([]string, error) {
-	reversing, err := t.reversing(ctx, e.facts)
-	if err != nil || len(reversing)+len(e.links) == 0 {
-		return nil, err
+// wakeUndone wakes what facts of a type undo that some contract names in
+// reversed_by, which are few, or known ones that links bring near.
+func (t *tx) wakeUndone(ctx context.Context, tenant string, e evidence, now engine.Instant, woken map[string]bool) error {
+	if len(e.facts)+len(e.links) == 0 {
+		return nil
 	}
 	var refs, subjects, sources, types []string
 	var times []int64
-	for _, f := range reversing {
+	for _, f := range e.facts {
 		refs, subjects, sources, types = append(refs, f.RawRef), append(subjects, f.SubjectID), append(sources, f.Source), append(types, f.Type)
 		times = append(times, int64(f.OccurredAt))
 	}
 	from, to := ends(e.links)
-	return collect(ctx, t, wakeReversed, pgx.RowTo[string], tenant, now, refs, subjects, sources, types, times, from, to)
+	undone, err := collect(ctx, t, wakeReversed, pgx.RowTo[string], tenant, now, refs, subjects, sources, types, times, from, to)
+	for _, id := range undone {
+		woken[id] = true
+	}
+	return err
 }
 
 // ends of links, side by side.
@@ -119,26 +141,32 @@ func ends(links []engine.Link) (from, to []string) {
 	return from, to
 }
 
-// reversing are the facts of a type that undoes an action under some contract.
-func (t *tx) reversing(ctx context.Context, facts []newFact) ([]newFact, error) {
+// queueReversalTypes asks which types of facts undo an action under some contract.
+func queueReversalTypes(batch *pgx.Batch, facts []newFact, undoing *[]string) {
 	types := map[string]bool{}
 	for _, f := range facts {
 		types[f.Type] = true
 	}
 	if len(types) == 0 {
-		return nil, nil
+		return
 	}
-	undoing, err := collect(ctx, t, reversalTypes, pgx.RowTo[string], sortedKeys(types))
-	if err != nil || len(undoing) == 0 {
-		return nil, err
+	batch.Queue(reversalTypes.Text, sortedKeys(types)).Query(func(rows pgx.Rows) (err error) {
+		*undoing, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+}
+
+func ofTypes(facts []newFact, types []string) []newFact {
+	if len(types) == 0 {
+		return nil
 	}
-	var reversing []newFact
+	var some []newFact
 	for _, f := range facts {
-		if slices.Contains(undoing, f.Type) {
-			reversing = append(reversing, f)
+		if slices.Contains(types, f.Type) {
+			some = append(some, f)
 		}
 	}
-	return reversing, nil
+	return some
 }
 
 func (t *tx) wakeReaders(ctx context.Context, tenant string, e evidence, now engine.Instant) ([]string, error) {
