@@ -1,7 +1,9 @@
 package ledgertest
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/countersign-otel/countersign/engine"
@@ -116,6 +118,31 @@ func exerciseRuns(t *testing.T, open opener) {
 		wantSame(t, "runs", len(runs), 3)
 		wantSame(t, "latest", b.action("a").Latest.Seq, last.Seq)
 		b.wantDue("a", (noon + 2).Add(engine.Minute).String())
+	})
+
+	t.Run("BySequenceNumberAndSettled", func(t *testing.T) {
+		b := setup(t, open)
+		b.record(act("a", "order_1"), act("b", "order_2"), act("c", "order_3"))
+		a, second := engine.ClaimID(acme, "a"), engine.ClaimID(acme, "b")
+		first := b.settle(a, ledger.Settled, engine.Verified, noon)
+		b.settle(a, ledger.Pending, engine.NotVerified, noon+1)
+		last := b.settle(second, ledger.Settled, engine.NotVerified, noon+2)
+		b.view(func(tx ledger.Tx) error {
+			found, err := tx.RunsAt(t.Context(), acme, []int64{first.Seq, last.Seq, first.Seq - 1, 99})
+			slices.SortFunc(found, func(a, b ledger.Run) int { return cmp.Compare(a.Seq, b.Seq) })
+			wantSame(t, "runs", found, []ledger.Run{b.runs("a")[0], b.runs("b")[0]})
+			if err != nil {
+				return err
+			}
+			settled, err := tx.SettledClaims(t.Context(), acme, []string{a, second, engine.ClaimID(acme, "c"), "unknown"})
+			wantSame(t, "settled now", settled, []string{second})
+			if err != nil {
+				return err
+			}
+			settled, err = tx.SettledClaims(t.Context(), other, []string{a, second})
+			wantSame(t, "another tenant's", len(settled), 0)
+			return err
+		})
 	})
 
 	t.Run("WithoutALease", func(t *testing.T) {

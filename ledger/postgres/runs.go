@@ -26,6 +26,7 @@ var (
 	scheduleUnleased = named("ScheduleUnleased")
 	finishUnleased   = named("FinishUnleased")
 	latestRuns       = named("LatestRuns")
+	settledClaims    = named("SettledClaims")
 	runsOf           = named("Runs")
 )
 
@@ -235,6 +236,16 @@ func (t *tx) LatestRuns(ctx context.Context, tenant string, claimIDs []string) (
 		byClaim[run.ClaimID] = run
 	}
 	return byClaim, nil
+}
+
+// RunsAt implements ledger.Reading.
+func (t *tx) RunsAt(ctx context.Context, tenant string, seqs []int64) ([]ledger.Run, error) {
+	return collect(ctx, t, runsBySeq, scanRun, tenant, seqs)
+}
+
+// SettledClaims implements ledger.Reading.
+func (t *tx) SettledClaims(ctx context.Context, tenant string, claimIDs []string) ([]string, error) {
+	return collect(ctx, t, settledClaims, pgx.RowTo[string], tenant, claimIDs)
 }
 
 // Runs implements ledger.Reading.

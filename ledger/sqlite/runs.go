@@ -22,6 +22,8 @@ var (
 	finishDue      = fixed.Named("FinishDue")
 	scheduleDue    = fixed.Named("ScheduleDue")
 	keepDue        = fixed.Named("KeepDue")
+	runsAt         = fixed.Named("RunsAt")
+	settledClaims  = fixed.Named("SettledClaims")
 )
 
 // maxEvents is how many events one run may have; an event's id is made of its run's seq and its place.
@@ -207,6 +209,25 @@ func (t *tx) setDue(ctx context.Context, tenant string, latest map[string]*lates
 	}
 	_, err := t.execute(ctx, scheduleDue, tenant, scheduled.parameter())
 	return err
+}
+
+// RunsAt implements ledger.Reading.
+func (t *tx) RunsAt(ctx context.Context, tenant string, seqs []int64) ([]ledger.Run, error) {
+	var rows batch
+	for _, seq := range seqs {
+		rows.row().integer(seq)
+	}
+	found, err := collect(ctx, t, runsAt, readRun, tenant, rows.parameter())
+	runs := make([]ledger.Run, len(found))
+	for i := range found {
+		runs[i] = found[i].run
+	}
+	return runs, err
+}
+
+// SettledClaims implements ledger.Reading.
+func (t *tx) SettledClaims(ctx context.Context, tenant string, claimIDs []string) ([]string, error) {
+	return collect(ctx, t, settledClaims, column[string], tenant, list(claimIDs))
 }
 
 // ChainHead implements ledger.Reading.

@@ -159,19 +159,19 @@ func (h *Hub) scan(ctx context.Context) error {
 }
 
 func (h *Hub) scanBatch(ctx context.Context, tenant string, claims []string) error {
-	var latest map[string]ledger.Run
+	var settled []string
 	err := h.store.View(ctx, func(tx ledger.Tx) (err error) {
-		latest, err = tx.LatestRuns(ctx, tenant, claims)
+		settled, err = tx.SettledClaims(ctx, tenant, claims)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	runs := make([]ledger.Run, 0, len(latest))
-	for _, run := range latest {
-		runs = append(runs, run)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, claim := range settled {
+		h.open(gateKey{tenant, claim})
 	}
-	h.Stored(tenant, runs)
 	return nil
 }
 

@@ -37,14 +37,19 @@ type Config struct {
 
 // Service is the API without HTTP. It is safe for concurrent use. Its errors
 // are *Problem.
-type Service struct{ Config }
+type Service struct {
+	Config
+	answers *answers
+}
 
 // NewService fills in defaults.
 func NewService(c Config) *Service {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{c}
+	s := &Service{Config: c}
+	s.answers = &answers{service: s, awaited: map[gateKey]*answerTo{}}
+	return s
 }
 
 // Caller is who asks: a key as keys.Find returns it. The command line is an

@@ -264,12 +264,9 @@ func (s *Service) show(ctx context.Context, tx ledger.Tx, tenant string, stored 
 		parts.Compensation = &c
 	}
 	if run == nil {
-		c, err := s.contractOf(ctx, tx, stored.Action)
-		if err != nil {
+		if parts.SettlesAt, err = s.settlesAt(ctx, tx, stored); err != nil {
 			return view.Verification{}, err
 		}
-		settlesAt := c.SettlesAt(stored.Action.RequestedAt)
-		parts.SettlesAt = &settlesAt
 		return view.Make(parts)
 	}
 	parts.Previous, err = previous(ctx, tx, tenant, run, candidate)
@@ -287,14 +284,19 @@ func previous(ctx context.Context, tx ledger.Tx, tenant string, run, candidate *
 	if candidate != nil && candidate.Seq == run.PreviousSeq {
 		return candidate, nil
 	}
-	runs, err := tx.Runs(ctx, tenant, run.ClaimID)
+	runs, err := tx.RunsAt(ctx, tenant, []int64{run.PreviousSeq})
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	return &runs[0], nil
+}
+
+// settlesAt is when an action's window closes, by its contract, which is in the cache: versions do not change.
+func (s *Service) settlesAt(ctx context.Context, tx ledger.Tx, stored ledger.StoredAction) (*engine.Instant, error) {
+	c, err := s.contractOf(ctx, tx, stored.Action)
 	if err != nil {
 		return nil, err
 	}
-	for i := range runs {
-		if runs[i].Seq == run.PreviousSeq {
-			return &runs[i], nil
-		}
-	}
-	return nil, nil
+	at := c.SettlesAt(stored.Action.RequestedAt)
+	return &at, nil
 }

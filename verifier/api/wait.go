@@ -39,12 +39,14 @@ func (s *Service) Wait(ctx context.Context, caller Caller, ref string, timeout t
 	if err != nil {
 		return Waited{}, s.asProblem(ctx, err)
 	}
+	key := gateKey{caller.Tenant, stored.ClaimID}
+	stored = ledger.StoredAction{} // what is looked up again after the waiting is not held meanwhile
 	if s.Hub != nil && !done {
-		if err := s.hold(ctx, caller, stored, min(timeout, MaxWait)); err != nil {
+		if err := s.hold(ctx, caller, key.claimID, min(timeout, MaxWait)); err != nil {
 			return Waited{}, err
 		}
 	}
-	shown, err := s.Get(ctx, caller, stored.ClaimID)
+	shown, err := s.answers.get(ctx, key)
 	if err != nil {
 		return Waited{}, err
 	}
@@ -65,31 +67,13 @@ func settled(stored ledger.StoredAction) (bool, error) {
 
 // hold waits at the action's gate. It joins before it looks again, so that a
 // verdict that settles in between is not missed.
-func (s *Service) hold(ctx context.Context, caller Caller, stored ledger.StoredAction, timeout time.Duration) error {
+func (s *Service) hold(ctx context.Context, caller Caller, claimID string, timeout time.Duration) error {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	g, key := s.Hub.join(caller.Tenant, stored.ClaimID)
+	g, key := s.Hub.join(caller.Tenant, claimID)
 	defer s.Hub.leave(key, g)
-	stored, err := s.stored(ctx, caller.Tenant, stored.ClaimID)
-	if err != nil {
+	if done, err := s.lookAgain(ctx, caller, claimID); err != nil || done {
 		return err
-	}
-	done, err := settled(stored)
-	if err != nil {
-		return s.asProblem(ctx, err)
-	}
-	if done {
-		return nil
-	}
-	if stored.ParkedError != "" {
-		return parkedProblem(stored.ParkedError)
-	}
-	// Never verified, or not since it was recorded anew after it settled.
-	unverified := stored.Latest == nil || stored.Latest.Status == ledger.Settled
-	if unverified && stored.NextCheckAt == nil && keys.May(caller.Role, keys.Verify) {
-		if err := s.first(ctx, caller.Tenant, stored); err != nil {
-			return err
-		}
 	}
 	select {
 	case <-g.open:
@@ -99,6 +83,29 @@ func (s *Service) hold(ctx context.Context, caller Caller, stored ledger.StoredA
 		return s.asProblem(ctx, ctx.Err())
 	}
 	return nil
+}
+
+// lookAgain says whether there is nothing to wait for, and verifies what nobody has.
+func (s *Service) lookAgain(ctx context.Context, caller Caller, claimID string) (done bool, err error) {
+	stored, err := s.stored(ctx, caller.Tenant, claimID)
+	if err != nil {
+		return false, err
+	}
+	if done, err = settled(stored); err != nil {
+		return false, s.asProblem(ctx, err)
+	}
+	if done {
+		return true, nil
+	}
+	if stored.ParkedError != "" {
+		return false, parkedProblem(stored.ParkedError)
+	}
+	// Never verified, or not since it was recorded anew after it settled.
+	unverified := stored.Latest == nil || stored.Latest.Status == ledger.Settled
+	if unverified && stored.NextCheckAt == nil && keys.May(caller.Role, keys.Verify) {
+		return false, s.first(ctx, caller.Tenant, stored)
+	}
+	return false, nil
 }
 
 // first verifies what an action says for the first time, so that facts wake it from then on.

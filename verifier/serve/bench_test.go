@@ -34,6 +34,7 @@ const sidecarEnv = "COUNTERSIGN_BENCH_STORE"
 func runSidecar(store string) {
 	c := Default()
 	c.Store, c.Listen, c.AddressFile, c.Migrate = store, "127.0.0.1:0", os.Getenv("COUNTERSIGN_BENCH_ADDRESS"), false
+	c.Limits.KeyRate = 0 // one key opens them all
 	if err := Run(context.Background(), c, Options{Version: "bench", Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -59,6 +60,7 @@ func BenchmarkWaiters(b *testing.B) {
 		b.ReportMetric(w.resident(), "MB-idle")
 		w.wait(waiters)
 		b.ReportMetric(w.resident(), "MB-waiting")
+		time.Sleep(11 * time.Second) // until idle connections have reported what came before
 		before, began := w.count("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"), time.Now()
 		time.Sleep(5 * time.Second) // what is measured is what happens meanwhile
 		b.ReportMetric(float64(w.count("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")-before)/time.Since(began).Seconds(), "transactions/s-waiting")
@@ -234,6 +236,7 @@ func (w *waiting) answer(i int, conn net.Conn) {
 	at := time.Now()
 	if err != nil || response.StatusCode != http.StatusOK {
 		w.b.Errorf("waiter %d: %d %v", i, response.StatusCode, err)
+		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

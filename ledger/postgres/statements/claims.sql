@@ -89,3 +89,6 @@ SET latest_seq = n.seq, latest_status = n.status, latest_outcome = n.outcome, la
   settled_policy = coalesce(n.settled, c.settled_policy)
 FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[]) AS n(claim_id, seq, status, outcome, policy, settled)
 WHERE c.tenant_id = $1 AND c.claim_id = n.claim_id;
+
+-- name: SettledClaims
+SELECT c.claim_id FROM claims c WHERE c.tenant_id = $1 AND c.claim_id = ANY ($2::text[]) AND c.latest_status = 'settled';

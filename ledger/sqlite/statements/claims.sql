@@ -121,3 +121,6 @@ WHERE a.tenant_id = ?1 AND a.compensates IN (SELECT value FROM json_each(?2))
   AND NOT EXISTS (
     SELECT 1 FROM claims k
     WHERE k.tenant_id = a.tenant_id AND k.compensates = a.compensates AND (k.requested_at, k.action_id) > (a.requested_at, a.action_id));
+
+-- name: SettledClaims
+SELECT c.claim_id FROM claims c WHERE c.tenant_id = ?1 AND c.claim_id IN (SELECT value FROM json_each(?2)) AND c.latest_status = 'settled';

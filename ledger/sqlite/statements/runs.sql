@@ -15,3 +15,6 @@ SELECT r.* FROM stored_runs r WHERE r.tenant_id = ?1 AND r.claim_id = ?2 ORDER B
 -- name: ChainRuns
 SELECT r.seq, r.outcome_seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.headline, coalesce(r.report, '') FROM runs r
 WHERE r.tenant_id = ?1 AND r.seq > ?2 ORDER BY r.seq LIMIT ?3;
+
+-- name: RunsAt
+SELECT r.* FROM stored_runs r WHERE r.tenant_id = ?1 AND r.seq IN (SELECT value ->> 0 FROM jsonb_each(?2));
