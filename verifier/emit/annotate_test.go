@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -281,7 +280,7 @@ func TestOlderEventTellsTheNewestVerdict(t *testing.T) {
 		t.Errorf("an event that was read before the newer verdict: %v", failures)
 	}
 	f.update(t, func(tx ledger.Tx) error {
-		actions, err := tx.Actions(context.Background(), tenant, []string{"act_1"})
+		actions, err := tx.Actions(t.Context(), tenant, []string{"act_1"})
 		event.Action = actions[0]
 		return err
 	})
