@@ -79,7 +79,7 @@ func Handler(s *Service, o Options) http.Handler {
 	h.describe()
 	h.operational()
 	h.mux.Handle("/", h.forStrangers(http.HandlerFunc(h.nothingHere)))
-	return h.identify(h.measure(h.recover(h.mux)))
+	return h.identify(h.measure(h.recover(h.conditional(h.mux))))
 }
 
 // useProblems makes huma's own errors problems too, and describes lists as
