@@ -84,6 +84,9 @@ func (s *share) write(ctx context.Context, tx ledger.Tx, sorter *sorter, now eng
 		if err != nil {
 			return err
 		}
+		if err := waitForContracts(ctx, tx, results); err != nil {
+			return err
+		}
 		for i := range results {
 			t.action(&results[i], s.actions[i].Action.ContractID)
 		}
@@ -105,6 +108,23 @@ func (s *share) write(ctx context.Context, tx ledger.Tx, sorter *sorter, now eng
 		sorter.evidence(came, &result, t)
 	}
 	return nil
+}
+
+// errNoContracts: a collector may start before anybody published a contract. That passes.
+var errNoContracts = errors.New("the store holds no contract yet, and actions wait for one; run countersign contracts publish")
+
+// waitForContracts tells a store that has no contract at all from an action
+// that names a wrong one: the first is a matter of time, and no reason to lose what agents did.
+func waitForContracts(ctx context.Context, tx ledger.Tx, results []ledger.RecordResult) error {
+	unknown := func(r ledger.RecordResult) bool { return errors.Is(r.Err, ledger.ErrUnknownContract) }
+	if !slices.ContainsFunc(results, unknown) {
+		return nil
+	}
+	published, err := tx.ListContracts(ctx, "")
+	if err == nil && len(published) == 0 {
+		err = errNoContracts
+	}
+	return err
 }
 
 func (t *tally) action(result *ledger.RecordResult, contract string) {

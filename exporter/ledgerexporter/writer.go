@@ -190,7 +190,7 @@ func (w *writer) transact(ctx context.Context, store ledger.Ledger, items []item
 // nothing, and giving up loses actions.
 func passes(err error) bool {
 	for _, whole := range []error{
-		ledger.ErrUnavailable, ledger.ErrReadOnly, ledger.ErrNotMigrated, ledger.ErrNewerSchema,
+		ledger.ErrUnavailable, ledger.ErrReadOnly, ledger.ErrNotMigrated, ledger.ErrNewerSchema, errNoContracts,
 		context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, whole) {

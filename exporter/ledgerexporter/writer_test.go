@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -615,6 +616,25 @@ func TestStoreThatIsNotMigrated(t *testing.T) {
 	}
 }
 
+// TestStoreWithoutContracts: what agents did before anybody published a contract waits for one.
+func TestStoreWithoutContracts(t *testing.T) {
+	t.Parallel()
+	config := NewDefaultConfig()
+	config.Store = opaque("sqlite:" + filepath.Join(t.TempDir(), "ledger.db"))
+	w := newTestWriter(t, componenttest.NewNopTelemetrySettings(), config, open.Ledger)
+	err := w.traces(t.Context(), spans(withAction(refund(1))))
+	if !errors.Is(err, errNoContracts) || consumererror.IsPermanent(err) {
+		t.Errorf("error %v", err)
+	}
+	store := openStore(t, string(config.Store)) // publishes
+	if err := w.traces(t.Context(), spans(withAction(refund(1)))); err != nil {
+		t.Errorf("with a contract: %v", err)
+	}
+	if diff := cmp.Diff([]string{"act_001"}, actionIDs(t, store, engine.DefaultTenant)); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
+
 // refusing is a real store that refuses batches which hold one subject, as a
 // constraint that nobody foresaw would, or everything for a while.
 type refusing struct {
@@ -696,7 +716,7 @@ func TestPoisonIsFoundAndLeftOut(t *testing.T) {
 
 func TestErrorsOfTheStoreAreRetryable(t *testing.T) {
 	t.Parallel()
-	for _, whole := range []error{ledger.ErrUnavailable, ledger.ErrReadOnly, ledger.ErrNotMigrated, ledger.ErrNewerSchema} {
+	for _, whole := range []error{ledger.ErrUnavailable, ledger.ErrReadOnly, ledger.ErrNotMigrated, ledger.ErrNewerSchema, errNoContracts} {
 		t.Run(whole.Error(), func(t *testing.T) {
 			t.Parallel()
 			w, r := setupRefusing(t)
