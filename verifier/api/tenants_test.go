@@ -1,0 +1,157 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/verifier/keys"
+)
+
+// attempt is one request that any tenant may send. Ids are the same for all
+// tenants; TENANT stands for the own tenant and CLAIM for the internal id of
+// the other tenant's action.
+type attempt struct{ role, method, path, body string }
+
+// attempts has requests for every operation of the description.
+var attempts = map[string][]attempt{
+	"record-action": {
+		{ledger.RoleRecorder, "POST", "/v1/actions", strings.Replace(refundAction, "support-agent", "agent of TENANT", 1)},
+		{ledger.RoleRecorder, "POST", "/v1/actions", strings.NewReplacer("act_1", "act_2", "support-agent", "agent of TENANT", "order_10231", "order_2").Replace(refundAction)},
+		{ledger.RoleAnalyst, "POST", "/v1/actions", `{"action_id": "act_3", "contract_id": "refund_workflow", "subject_id": "order_10231", "agent_id": "agent of TENANT", "corrects": "act_1"}`},
+	},
+	"push-facts": {
+		{ledger.RoleEvidence, "POST", "/v1/facts", facts(eligible, refunded, cancelled, noted, notified)},
+		{ledger.RoleEvidence, "POST", "/v1/facts", facts(eligible, strings.Replace(refunded, "180.0", "999.0", 1))},
+		{ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.Replace(refunded, "re_1", "re of TENANT", 2))},
+		{ledger.RoleEvidence, "POST", "/v1/facts", `{"links": [{"subject_id": "order_10231", "linked_subject_id": "order_2"}], "watermarks": {"crm": "2026-09-28T10:49:00Z"}}`},
+		{ledger.RoleAnalyst, "POST", "/v1/facts", facts(strings.Replace(noted, `"crm"`, `"crm of TENANT"`, 1))},
+	},
+	"verify-action": {
+		{ledger.RoleRecorder, "POST", "/v1/actions/verify", `{"action_id": "act_1"}`},
+		{ledger.RoleRecorder, "POST", "/v1/actions/verify", `{"action_id": "act_2"}`},
+		{ledger.RoleRecorder, "POST", "/v1/actions/verify", `{"action_id": "CLAIM"}`},
+		{ledger.RoleEvidence, "POST", "/v1/actions/verify", `{"action_id": "act_1", "facts": [` + refunded + `]}`},
+	},
+	"list-actions": {
+		{ledger.RoleViewer, "GET", "/v1/actions", ""}, {ledger.RoleViewer, "GET", "/v1/actions?verdict=PASS", ""}, {ledger.RoleViewer, "GET", "/v1/actions?limit=1", ""},
+	},
+	"summarize-actions":   {{ledger.RoleViewer, "GET", "/v1/actions/summary", ""}},
+	"get-action":          {{ledger.RoleViewer, "GET", "/v1/actions/act_1", ""}, {ledger.RoleViewer, "GET", "/v1/actions/CLAIM", ""}},
+	"list-runs":           {{ledger.RoleViewer, "GET", "/v1/actions/act_1/runs", ""}, {ledger.RoleViewer, "GET", "/v1/actions/CLAIM/runs", ""}},
+	"wait-for-settlement": {{ledger.RoleViewer, "GET", "/v1/actions/act_1/wait?timeout=0", ""}, {ledger.RoleViewer, "GET", "/v1/actions/CLAIM/wait?timeout=0", ""}},
+	// What a stream tells of which tenant stands in TestEventsAreToldAsTheyHappenAndAgain: a stream has no end to compare.
+	"stream-events":       {{ledger.RoleViewer, "GET", "/v1/events?type=none", ""}},
+	"list-orphans":        {{ledger.RoleViewer, "GET", "/v1/reports/orphans", ""}},
+	"list-rejected-facts": {{ledger.RoleViewer, "GET", "/v1/facts/rejected", ""}},
+	"list-sources":        {{ledger.RoleViewer, "GET", "/v1/sources", ""}},
+	"list-contracts":      {{ledger.RoleViewer, "GET", "/v1/contracts", ""}},
+	"get-contract":        {{ledger.RoleViewer, "GET", "/v1/contracts/refund_workflow", ""}},
+	"list-dead-letters":   {{ledger.RoleViewer, "GET", "/v1/webhooks/dead-letters", ""}},
+	"replay-webhook":      {{ledger.RoleAnalyst, "POST", "/v1/webhooks/deliveries/msg_1/replay", ""}},
+	"get-definition":      {{"", "GET", "/v1/public/definitions/refund_workflow", ""}},
+	"get-public-verdict":  {{"", "GET", "/v1/public/verdicts/" + strings.Repeat("0", 64), ""}},
+}
+
+// step is an attempt by one of two tenants.
+type step struct {
+	other bool
+	attempt
+}
+
+// TestNoTenantNoticesAnother: whatever two tenants do with the same ids, each is
+// answered as if it were alone in the store, by every endpoint that ends.
+func TestNoTenantNoticesAnother(t *testing.T) {
+	t.Parallel()
+	shared, alone := newFixture(t), newFixture(t)
+	var all []attempt
+	for _, operation := range operationsOf(t, shared) {
+		if len(attempts[operation]) == 0 {
+			t.Errorf("the operation %s is not tried: add it to attempts", operation)
+		}
+		all = append(all, attempts[operation]...)
+	}
+	steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+		return step{rapid.Bool().Draw(t, "other"), rapid.SampledFrom(all).Draw(t, "attempt")}
+	}), 1, 30)
+	example := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		example++
+		us, them := fmt.Sprintf("us%d", example), fmt.Sprintf("them%d", example)
+		for _, f := range []*fixture{shared, alone} {
+			f.admit(t, us)
+			f.admit(t, them)
+		}
+		try := func(f *fixture, tenant, other string, a attempt) string {
+			fill := strings.NewReplacer("TENANT", tenant, "CLAIM", claimID(other, "act_1"))
+			return f.told(t, f.secrets[tenant][a.role], a.method, fill.Replace(a.path), fill.Replace(a.body))
+		}
+		same := func(a attempt) {
+			if diff := cmp.Diff(try(alone, us, them, a), try(shared, us, them, a)); diff != "" {
+				rt.Fatalf("%s %s notices the other tenant:\n%s", a.method, a.path, diff)
+			}
+		}
+		for _, s := range steps.Draw(rt, "steps") {
+			if s.other {
+				try(shared, them, us, s.attempt)
+				continue
+			}
+			same(s.attempt)
+		}
+		for _, a := range all { // and at the end, everything that reads
+			if a.method == http.MethodGet {
+				same(a)
+			}
+		}
+	})
+}
+
+// operationsOf are the ids in the description, in order.
+func operationsOf(t *testing.T, f *fixture) []string {
+	t.Helper()
+	var description struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	f.must(t, http.StatusOK, "", "GET", "/openapi.json", "").decode(t, &description)
+	found := map[string]bool{}
+	for _, methods := range description.Paths {
+		for _, operation := range methods {
+			found[operation.OperationID] = true
+		}
+	}
+	if len(found) == 0 {
+		t.Fatal("the description has no operations")
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// admit makes keys for another tenant.
+func (f *fixture) admit(t *testing.T, tenant string) {
+	t.Helper()
+	f.secrets[tenant] = map[string]string{}
+	for _, role := range keys.Roles() {
+		request := keys.Request{Role: role, Tenant: tenant}
+		if role == ledger.RoleEvidence {
+			request.Sources = evidenceSources
+		}
+		f.secrets[tenant][role] = f.key(t, request)
+	}
+}
+
+// varying are times that were measured.
+var varying = regexp.MustCompile(`"waited_seconds":[0-9.e-]+`)
+
+// told is an answer without what varies.
+func (f *fixture) told(t *testing.T, secret, method, path, body string) string {
+	t.Helper()
+	got := f.as(t, secret, method, path, body)
+	return fmt.Sprint(got.status, " ", varying.ReplaceAllString(got.body, ""))
+}
