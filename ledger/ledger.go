@@ -343,6 +343,9 @@ type Retention interface {
 	ExpireReports(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
 	// ExpireRejected removes rejected facts that came before the horizon for the last time.
 	ExpireRejected(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
+	// ExpireKeyEvents removes uses of keys, and refused ones, that happened before
+	// the horizon for the last time. What was done to a key stays.
+	ExpireKeyEvents(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
 	// ExpireTraceContexts looks at the next trace contexts that were recorded
 	// before the horizon and removes those that can complete no action any more.
 	ExpireTraceContexts(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
@@ -360,4 +363,9 @@ type Keys interface {
 	ExpireKey(ctx context.Context, tenant, id string, at engine.Instant) error
 	// TouchKeys notes the last use of keys.
 	TouchKeys(ctx context.Context, uses []KeyUse) error
+	// NoteKeyEvents adds to the audit log of keys, of several tenants at once,
+	// bounded. What is the same on one day only counts.
+	NoteKeyEvents(ctx context.Context, events []KeyEvent) error
+	// KeyEvents pages through the audit log of a tenant's keys. It fails with ErrFilter for a cursor that no page gave.
+	KeyEvents(ctx context.Context, tenant string, filter KeyEventFilter) (KeyEventPage, error)
 }

@@ -50,8 +50,9 @@ type Expiry struct {
 	// those that are older than the horizon and still needed.
 	Facts, Reports, Contexts             int
 	KeptFacts, KeptReports, KeptContexts int
-	// Rejected counts rejected facts that were removed; nothing needs them.
-	Rejected int
+	// Rejected counts rejected facts that were removed, KeyEvents uses of keys in
+	// the audit log; nothing needs them.
+	Rejected, KeyEvents int
 }
 
 // Expire removes the facts, the reports and the trace contexts of one tenant that are older than
@@ -72,7 +73,8 @@ type Expiry struct {
 // A trace context stays while an action of its trace is younger than the horizon or not settled.
 //
 // Runs, verdicts, their documents and the chain always stay. Rejected facts go
-// when they did not come again since the horizon.
+// when they did not come again since the horizon, and so do uses of keys; what
+// was done to keys stays in their audit log.
 func Expire(ctx context.Context, store Ledger, tenant string, horizon, now engine.Instant, rehearse bool, progress func(Expiry)) (Expiry, error) {
 	if horizon > now.Sub(LeastRetention) {
 		return Expiry{}, fmt.Errorf("%w: less than 30 days would be kept; reversals and late facts need what is younger", engine.ErrDuration)
@@ -97,6 +99,10 @@ func Expire(ctx context.Context, store Ledger, tenant string, horizon, now engin
 	}
 	var kept int
 	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireRejected(ctx, tenant, p) }, &e.done.Rejected, &kept)
+	if err != nil {
+		return e.done, err
+	}
+	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireKeyEvents(ctx, tenant, p) }, &e.done.KeyEvents, &kept)
 	return e.done, err
 }
 

@@ -22,6 +22,7 @@ type retainedEntry struct {
 	Reports     int    `json:"reports_dropped"`
 	KeptReports int    `json:"old_reports_still_needed"`
 	Rejected    int    `json:"rejected_facts_dropped"`
+	KeyEvents   int    `json:"key_events_dropped"`
 	// Contexts are agent-like spans, by which actions find their agent.
 	Contexts     int `json:"trace_contexts_dropped"`
 	KeptContexts int `json:"old_trace_contexts_still_needed"`
@@ -40,9 +41,10 @@ func newRetention(t *terminal) *cobra.Command {
 		Use:   "retention --older-than 400d",
 		Short: "Drop facts, reports and trace contexts that are old and no longer needed",
 		Long: `Drops facts that are older than the given time (30d at least), the reports of runs, the trace
-contexts by which actions find their agent, and what was rejected and did not come again since, in small transactions: it
-may be stopped at any time, and run beside everything else. Actions, runs,
-verdicts, their documents and the chain stay, and log verify knows what was dropped.
+contexts by which actions find their agent, what was rejected and did not come again since, and uses of keys from
+their audit log, in small transactions: it may be stopped at any time, and run beside
+everything else. Actions, runs, verdicts, their documents, the chain, and what was done to
+keys stay, and log verify knows what was dropped.
 
 A fact stays, however old, as long as an action about its subject or a linked one is younger
 than that, is not settled, or may still be reversed, or as an aggregate limit reaches from
@@ -92,7 +94,7 @@ func retain(ctx context.Context, t *terminal, store ledger.Ledger, flags retenti
 			return view, err
 		}
 		view.Tenants = append(view.Tenants, retainedEntry{
-			Tenant: tenant, Facts: done.Facts, KeptFacts: done.KeptFacts, Reports: done.Reports, KeptReports: done.KeptReports, Rejected: done.Rejected,
+			Tenant: tenant, Facts: done.Facts, KeptFacts: done.KeptFacts, Reports: done.Reports, KeptReports: done.KeptReports, Rejected: done.Rejected, KeyEvents: done.KeyEvents,
 			Contexts: done.Contexts, KeptContexts: done.KeptContexts,
 		})
 		bar.at(int64(i + 1))
@@ -113,6 +115,9 @@ func printRetention(t *terminal, view retentionView) error {
 			plural(e.Facts, "fact"), plural(e.Reports, "report"), view.Horizon, e.KeptFacts, e.KeptReports)
 		if e.Rejected > 0 {
 			t.printf("tenant %s: %s %s\n", printable(e.Tenant), verb, plural(e.Rejected, "rejected fact"))
+		}
+		if e.KeyEvents > 0 {
+			t.printf("tenant %s: %s %s of keys from the audit log\n", printable(e.Tenant), verb, plural(e.KeyEvents, "use"))
 		}
 		if e.Contexts > 0 {
 			t.printf("tenant %s: %s %s\n", printable(e.Tenant), verb, plural(e.Contexts, "trace context"))

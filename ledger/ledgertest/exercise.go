@@ -47,6 +47,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Audit", exerciseAudit},
 		{"Retention", exerciseRetention},
 		{"Keys", exerciseKeys},
+		{"KeyEvents", exerciseKeyEvents},
 		{"Concurrency", exerciseConcurrency},
 	} {
 		t.Run(area.name, func(t *testing.T) {

@@ -22,7 +22,7 @@ var (
 	distributedTables = []string{
 		"tenants", "claims", "trace_contexts", "facts", "subject_links", "sources", "due",
 		"runs", "verdicts", "chain_heads", "outbox", "api_keys", "retentions", "parkings", "new_links", "rejected_facts",
-		"webhook_cursors", "webhook_deliveries",
+		"webhook_cursors", "webhook_deliveries", "key_events",
 	}
 	referenceTables = []string{"contracts", "contract_reversals", "contract_sources"}
 )

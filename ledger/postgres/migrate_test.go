@@ -181,6 +181,11 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 			if err := tx.CompleteOutbox(t.Context(), "v", events, nil); err != nil {
 				return err
 			}
+			for range 2 { // the second only counts
+				if err := tx.NoteKeyEvents(t.Context(), []ledger.KeyEvent{{Tenant: tenant, Kind: ledger.KeyUsed, KeyID: "k", FirstAt: noon}}); err != nil {
+					return err
+				}
+			}
 			return tx.PublishContracts(t.Context(), []*contract.Contract{refunds(t, 2)}, noon)
 		}},
 		{"read", func(tx ledger.Tx) error {
@@ -192,6 +197,7 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 				func() error { _, err := tx.ChainRuns(t.Context(), tenant, 0, 10); return err },
 				func() error { _, err := tx.FactsByRef(t.Context(), tenant, []string{"re_seed"}); return err },
 				func() error { _, err := tx.Dropped(t.Context(), tenant); return err },
+				func() error { _, err := tx.KeyEvents(t.Context(), tenant, ledger.KeyEventFilter{}); return err },
 			} {
 				if err := read(); err != nil {
 					return err
@@ -207,7 +213,10 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 			if _, err := tx.ExpireReports(t.Context(), tenant, page); err != nil {
 				return err
 			}
-			_, err := tx.ExpireTraceContexts(t.Context(), tenant, page)
+			if _, err := tx.ExpireTraceContexts(t.Context(), tenant, page); err != nil {
+				return err
+			}
+			_, err := tx.ExpireKeyEvents(t.Context(), tenant, page)
 			return err
 		}},
 	}

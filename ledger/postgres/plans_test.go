@@ -28,7 +28,7 @@ var hot = []string{
 	"Wake", "WakeSubjects", "WakeReversed", "WakeReaders",
 	"DueTenants", "NextDue", "LeaseDue", "LeaseActions", "LeasesOf", "ScheduleDue", "FinishDue", "Release", "Park", "ParkedActions",
 	"LatestRuns", "Runs", "RunsBySeq", "Actions", "Compensations", "ReadChain", "ChainRuns", "FactsByRef", "CheckLatest", "VerdictByHash", "Dropped", "ExpiredClaims", "OldFacts", "DropFacts", "OldReports", "OldContexts", "DropContexts",
-	"ReadEvents", "EventHead", "LockWebhook", "LeaseDeliveries", "CompleteDeliveries", "DeadLetters", "ExpireDeliveries", "WaitingEvents", "LeaseOutbox", "RemoveEvents", "RetryEvents", "KeyByHash",
+	"ReadEvents", "EventHead", "LockWebhook", "LeaseDeliveries", "CompleteDeliveries", "DeadLetters", "ExpireDeliveries", "WaitingEvents", "LeaseOutbox", "RemoveEvents", "RetryEvents", "KeyByHash", "KeyEvents", "OldKeyEvents",
 }
 
 // lists are statements that are planned for the values they get.

@@ -17,6 +17,7 @@ var acrossTenants = map[string]string{
 	"VerdictByHash": "a hash names no tenant",
 	"KeyByHash":     "a key is what names the tenant",
 	"TouchKeys":     "keys of several tenants were used",
+	"NoteKeyEvents": "keys of several tenants were used",
 	"Tenants":       "the list of tenants itself",
 	"LastFact":      "the last row of the file, whose ever it is",
 	"Backlog":       "how much is still to do",
@@ -37,7 +38,7 @@ var acrossTenants = map[string]string{
 }
 
 // ownedTables matches a table that belongs to tenants where a statement reads or changes it, with its alias.
-var ownedTables = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (claims|facts|subject_links|sources|due|runs|verdicts|chain_heads|outbox|api_keys|retentions|parkings|webhook_cursors|webhook_deliveries|rejected_facts|trace_contexts|stored_actions|stored_runs|compensated_claims)\b(?: (?:AS )?([a-z])\b)?`)
+var ownedTables = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (claims|facts|subject_links|sources|due|runs|verdicts|chain_heads|outbox|api_keys|retentions|parkings|webhook_cursors|webhook_deliveries|rejected_facts|key_events|trace_contexts|stored_actions|stored_runs|compensated_claims)\b(?: (?:AS )?([a-z])\b)?`)
 
 // Every table that a statement names is held to one tenant: by its alias, or by
 // its own name where the statement joins it to a batch.

@@ -52,3 +52,7 @@ INSERT INTO outbox (tenant_id, kind, claim_id, run_seq, created_at)
 SELECT tenant_id, 'action.verified', claim_id, seq, computed_at FROM runs WHERE computed_at % 4 = 0;
 INSERT INTO api_keys
 SELECT 'tenant_' || i % 4, 'key_' || i, 'recorder', 'ck_', decode(md5(i::text), 'hex'), '{}', 0, NULL, NULL, NULL FROM generate_series(0, 1999) i;
+INSERT INTO key_events
+SELECT 'tenant_' || i % 4, md5(i::text), (ARRAY['used', 'refused', 'created'])[1 + i % 3], 'key_' || i % 200, 'ck_', '/v1/actions', '2xx', '192.0.2.' || i % 250, '',
+  1790000000 + i * 60, 1790000000 + i * 60, 1
+FROM generate_series(0, 7999) i;
