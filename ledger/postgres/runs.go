@@ -37,13 +37,11 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	if len(runs) == 0 {
 		return nil, nil
 	}
-	if err := t.holdLeases(ctx, tenant, runs); err != nil {
-		return nil, err
-	}
-	sealed, seq, hash, err := t.chain(ctx, tenant, runs)
+	seq, hash, err := t.lockForRuns(ctx, tenant, runs)
 	if err != nil {
 		return nil, err
 	}
+	sealed, seq, hash := chain(runs, seq, hash)
 	if err := t.copyVerdicts(ctx, tenant, sealed); err != nil {
 		return nil, err
 	}
@@ -56,12 +54,17 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	queueLatest(batch, tenant, last)
 	t.queueEvents(batch, tenant, sealed)
 	queueDue(batch, tenant, last)
-	return sealed, fail("StoreRuns", t.db.SendBatch(ctx, batch).Close())
+	if t.wake {
+		batch.Queue(notify.Text)
+		t.wake = false
+	}
+	return sealed, t.send(ctx, "StoreRuns", batch)
 }
 
-// holdLeases locks the actions and the due rows of the runs, and refuses all of
-// them when one lease is not held any more.
-func (t *tx) holdLeases(ctx context.Context, tenant string, runs []ledger.Run) error {
+// lockForRuns locks the actions and the due rows of runs and the head of the
+// chain, which it returns, in one round trip. It refuses all runs when one
+// lease is not held any more.
+func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run) (seq int64, hash [32]byte, err error) {
 	claims, ids, owners := make([]string, len(runs)), []string{}, []string{}
 	for i, run := range runs {
 		claims[i] = run.ClaimID
@@ -69,41 +72,45 @@ func (t *tx) holdLeases(ctx context.Context, tenant string, runs []ledger.Run) e
 			ids, owners = append(ids, run.ClaimID), append(owners, run.Owner)
 		}
 	}
-	known, err := collect(ctx, t, lockClaims, pgx.RowTo[string], tenant, claims)
-	if err != nil {
-		return err
+	var known, held []string
+	var last []byte
+	batch := &pgx.Batch{}
+	batch.Queue(lockClaims.Text, tenant, claims).Query(into(lockClaims, &known, pgx.RowTo[string]))
+	batch.Queue(heldLeases.Text, tenant, ids, owners).Query(into(heldLeases, &held, pgx.RowTo[string]))
+	batch.Queue(startChain.Text, tenant, hash[:])
+	batch.Queue(lockChainHead.Text, tenant).QueryRow(func(row pgx.Row) error { return row.Scan(&seq, &last) })
+	if err := t.send(ctx, "LockForRuns", batch); err != nil {
+		return 0, hash, err
 	}
-	for i, id := range claims {
+	if err := refuseUnheld(tenant, runs, known, held); err != nil {
+		return 0, hash, err
+	}
+	hash, err = hashOf("chain_hash of the chain's head", last)
+	return seq, hash, err
+}
+
+// refuseUnheld compares runs with the actions that are known and the leases that are held, both sorted.
+func refuseUnheld(tenant string, runs []ledger.Run, known, held []string) error {
+	for i := range runs {
+		run := &runs[i]
 		// A lease on an action that is not there is a lost one.
-		if _, ok := slices.BinarySearch(known, id); !ok && runs[i].Lease == nil {
-			return fmt.Errorf("%w: no action %s in tenant %s to store a run for", ledger.ErrNotFound, id, tenant)
+		if _, ok := slices.BinarySearch(known, run.ClaimID); !ok && run.Lease == nil {
+			return fmt.Errorf("%w: no action %s in tenant %s to store a run for", ledger.ErrNotFound, run.ClaimID, tenant)
 		}
 	}
-	if len(ids) == 0 {
-		return nil
-	}
-	held, err := collect(ctx, t, heldLeases, pgx.RowTo[string], tenant, ids, owners)
-	if err != nil {
-		return err
-	}
-	for i, id := range ids {
-		if _, ok := slices.BinarySearch(held, id); !ok {
-			return fmt.Errorf("%w: action %s is no longer leased to %s", ledger.ErrLeaseLost, id, owners[i])
+	for i := range runs {
+		run := &runs[i]
+		if _, ok := slices.BinarySearch(held, run.ClaimID); !ok && run.Lease != nil {
+			return fmt.Errorf("%w: action %s is no longer leased to %s", ledger.ErrLeaseLost, run.ClaimID, run.Owner)
 		}
 	}
 	return nil
 }
 
-// chain gives each run its place in the tenant's chain (decision D25): its
-// outcome verdict, then its policy verdict.
-func (t *tx) chain(ctx context.Context, tenant string, runs []ledger.Run) (sealed []ledger.Run, seq int64, hash [32]byte, err error) {
-	if _, err = t.execute(ctx, startChain, tenant, hash[:]); err != nil {
-		return nil, 0, hash, err
-	}
-	if seq, hash, err = t.head(ctx, tenant, lockChainHead); err != nil {
-		return nil, 0, hash, err
-	}
-	sealed = slices.Clone(runs)
+// chain gives each run its place in the tenant's chain behind its head (decision
+// D25): its outcome verdict, then its policy verdict. It returns the new head too.
+func chain(runs []ledger.Run, seq int64, hash [32]byte) ([]ledger.Run, int64, [32]byte) {
+	sealed := slices.Clone(runs)
 	for i := range sealed {
 		run := &sealed[i]
 		for _, verdict := range []*ledger.StoredVerdict{&run.Outcome, &run.Policy} {
@@ -113,7 +120,7 @@ func (t *tx) chain(ctx context.Context, tenant string, runs []ledger.Run) (seale
 		}
 		run.Seq, run.ID = seq, fmt.Sprintf("run_%d", seq)
 	}
-	return sealed, seq, hash, nil
+	return sealed, seq, hash
 }
 
 func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run) error {

@@ -17,27 +17,25 @@ var (
 	factsOfSubjects = named("FactsOfSubjects")
 )
 
-// Snapshot implements ledger.Verification: four statements, five with aggregate limits.
+// Snapshot implements ledger.Verification: four statements, five with aggregate limits, in three round trips.
 func (t *tx) Snapshot(ctx context.Context, tenant string, c *contract.Contract, claimIDs, unavailable []string) (*engine.Snapshot, error) {
 	s := &engine.Snapshot{Tenant: tenant}
-	var err error
-	if s.Actions, err = collect(ctx, t, snapshotActions, scanAction, tenant, claimIDs); err != nil {
-		return nil, err
-	}
+	var providers []engine.Connection
+	batch := &pgx.Batch{}
+	batch.Queue(snapshotActions.Text, tenant, claimIDs).Query(into(snapshotActions, &s.Actions, scanAction))
+	batch.Queue(connections.Text, tenant).Query(into(connections, &providers, scanConnection))
 	if before, after, ok := reach(c); ok {
-		if s.Peers, err = collect(ctx, t, peers, scanAction, tenant, claimIDs, c.ID, int64(before), int64(after)); err != nil {
-			return nil, err
-		}
+		batch.Queue(peers.Text, tenant, claimIDs, c.ID, int64(before), int64(after)).Query(into(peers, &s.Peers, scanAction))
+	}
+	err := t.send(ctx, "Snapshot", batch)
+	if err != nil {
+		return nil, err
 	}
 	subjects := subjectsOf(s.Actions, s.Peers)
 	if s.Links, err = t.links(ctx, tenant, subjects); err != nil {
 		return nil, err
 	}
 	if s.Facts, err = t.facts(ctx, tenant, withLinked(subjects, s.Links)); err != nil {
-		return nil, err
-	}
-	providers, err := t.Connections(ctx, tenant)
-	if err != nil {
 		return nil, err
 	}
 	s.Sources = engine.Sources(providers, unavailable)

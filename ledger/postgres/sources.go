@@ -148,15 +148,17 @@ func smallTrust(trust *engine.Trust) *int16 {
 
 // Connections implements ledger.Reading.
 func (t *tx) Connections(ctx context.Context, tenant string) ([]engine.Connection, error) {
-	return collect(ctx, t, connections, func(row pgx.CollectableRow) (engine.Connection, error) {
-		var c engine.Connection
-		var health string
-		var trust, override, delivered int16
-		var mark *int64
-		var skew int64
-		err := row.Scan(&c.Source, &c.Name, &health, &trust, &override, &delivered, &mark, &skew)
-		c.Health, c.Trust, c.Override = engine.Health(health), engine.Trust(trust), engine.Trust(override)
-		c.Delivered, c.Watermark, c.ClockSkew = delivered != 0, instant(mark), engine.Duration(skew)
-		return c, err
-	}, tenant)
+	return collect(ctx, t, connections, scanConnection, tenant)
+}
+
+func scanConnection(row pgx.CollectableRow) (engine.Connection, error) {
+	var c engine.Connection
+	var health string
+	var trust, override, delivered int16
+	var mark *int64
+	var skew int64
+	err := row.Scan(&c.Source, &c.Name, &health, &trust, &override, &delivered, &mark, &skew)
+	c.Health, c.Trust, c.Override = engine.Health(health), engine.Trust(trust), engine.Trust(override)
+	c.Delivered, c.Watermark, c.ClockSkew = delivered != 0, instant(mark), engine.Duration(skew)
+	return c, err
 }

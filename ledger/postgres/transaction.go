@@ -165,6 +165,36 @@ func collect[T any](ctx context.Context, t *tx, s statement, read pgx.RowToFunc[
 	return all, fail(s.Name, err)
 }
 
+// into is collect for a statement of a batch.
+func into[T any](s statement, all *[]T, read pgx.RowToFunc[T]) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		if *all, err = pgx.CollectRows(rows, read); err != nil {
+			return &failedInBatch{s.Name, err}
+		}
+		return nil
+	}
+}
+
+// failedInBatch tells which statement of a batch failed.
+type failedInBatch struct {
+	name  string
+	cause error
+}
+
+func (e *failedInBatch) Error() string { return e.name + ": " + e.cause.Error() }
+
+func (e *failedInBatch) Unwrap() error { return e.cause }
+
+// send runs a batch in one round trip. Its error names the statement, or doing where that is not known.
+func (t *tx) send(ctx context.Context, doing string, batch *pgx.Batch) error {
+	err := t.db.SendBatch(ctx, batch).Close()
+	var failed *failedInBatch
+	if errors.As(err, &failed) {
+		return fail(failed.name, failed.cause)
+	}
+	return fail(doing, err)
+}
+
 // one runs a statement that yields at most one row; without one it fails with ledger.ErrNotFound.
 func one[T any](ctx context.Context, t *tx, s statement, read pgx.RowToFunc[T], args ...any) (T, error) {
 	rows, err := t.db.Query(ctx, s.Text, args...)
