@@ -92,11 +92,12 @@ func (v *Verifier) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signals := make([]chan struct{}, v.Workers)
+	// A signal is taken by one worker, the first that is idle; who finds more than
+	// one batch passes it on. So a trickle of work wakes one of them, not all.
+	signal := make(chan struct{}, 1)
 	var workers sync.WaitGroup
-	for i := range signals {
-		signals[i] = make(chan struct{}, 1)
-		workers.Go(func() { v.work(ctx, signals[i]) })
+	for range v.Workers {
+		workers.Go(func() { v.work(ctx, signal) })
 	}
 	for ctx.Err() == nil {
 		select {
@@ -105,27 +106,25 @@ func (v *Verifier) Run(ctx context.Context) error {
 			if !open {
 				wake = nil
 			}
-			broadcast(signals)
+			send(signal)
 		}
 	}
 	workers.Wait()
 	return nil
 }
 
-func broadcast(signals []chan struct{}) {
-	for _, signal := range signals {
-		select {
-		case signal <- struct{}{}:
-		default: // a signal is waiting already
-		}
+func send(signal chan<- struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default: // a signal is waiting already
 	}
 }
 
 // work settles until nothing is due, then waits for a signal, the next due time or the poll interval.
-func (v *Verifier) work(ctx context.Context, signal <-chan struct{}) {
+func (v *Verifier) work(ctx context.Context, signal chan struct{}) {
 	failures := 0
 	for ctx.Err() == nil {
-		worked, err := v.round(ctx)
+		worked, err := v.round(ctx, func() { send(signal) })
 		switch {
 		case err != nil && ctx.Err() == nil:
 			failures++
@@ -161,8 +160,9 @@ const maxTenants = 1000
 // maxFailures ends a round.
 const maxFailures = 2
 
-// round leases and settles one batch of every tenant that has due work.
-func (v *Verifier) round(ctx context.Context) (worked bool, err error) {
+// round leases and settles one batch of every tenant that has due work. It calls
+// more when there may be work for another worker.
+func (v *Verifier) round(ctx context.Context, more func()) (worked bool, err error) {
 	var tenants []string
 	err = v.Ledger.View(ctx, func(tx ledger.Tx) error {
 		tenants, err = tx.DueTenants(ctx, v.Now(), maxTenants)
@@ -171,9 +171,12 @@ func (v *Verifier) round(ctx context.Context) (worked bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if len(tenants) > 1 {
+		more()
+	}
 	var failures []error
 	for _, tenant := range tenants {
-		n, err := v.settleTenant(ctx, tenant)
+		n, err := v.settleTenant(ctx, tenant, more)
 		worked = worked || n > 0
 		if err == nil {
 			continue
@@ -187,7 +190,7 @@ func (v *Verifier) round(ctx context.Context) (worked bool, err error) {
 	return worked, errors.Join(failures...)
 }
 
-func (v *Verifier) settleTenant(ctx context.Context, tenant string) (leased int, err error) {
+func (v *Verifier) settleTenant(ctx context.Context, tenant string, more func()) (leased int, err error) {
 	started := time.Now()
 	var due []ledger.Due
 	err = v.Ledger.Update(ctx, func(tx ledger.Tx) error {
@@ -196,6 +199,9 @@ func (v *Verifier) settleTenant(ctx context.Context, tenant string) (leased int,
 	})
 	if err != nil || len(due) == 0 {
 		return 0, err
+	}
+	if len(due) == v.BatchSize {
+		more()
 	}
 	// What is leased is finished even when the verifier is told to stop.
 	_, err = v.settleLeased(context.WithoutCancel(ctx), started, tenant, due, nil)
