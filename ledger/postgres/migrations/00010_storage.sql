@@ -11,6 +11,11 @@
 
 ALTER TABLE claims SET (fillfactor = 45);
 
+-- A lease changes the row of the work and, without an index that names leases, no
+-- index either. Leased work is a few batches, found by the moment it was due.
+DROP INDEX due_leased;
+ALTER TABLE due SET (fillfactor = 50);
+
 -- +goose StatementBegin
 DO $$
 BEGIN
