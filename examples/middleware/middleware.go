@@ -106,10 +106,13 @@ func recorded(countersign *client.Client, actionOf func(body []byte) (client.Act
 		action.TraceID, action.SpanID = spanOf(r)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		w.Header().Set(actionHeader, action.ActionID)
-		next.ServeHTTP(&recorder{ResponseWriter: w, record: func(status int) {
+		answer := &recorder{ResponseWriter: w, record: func(status int) {
 			action.ReportedOutcome = outcome(status)
 			record(r.Context(), countersign, action)
-		}}, r)
+		}}
+		// A handler that panics may have done half of it: that is recorded too.
+		defer answer.finish()
+		next.ServeHTTP(answer, r)
 	})
 }
 
@@ -145,6 +148,22 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
+// finish records what a handler did that answered nothing, which is 200, or died.
+func (r *recorder) finish() {
+	status := http.StatusOK
+	died := recover()
+	if died != nil {
+		status = http.StatusInternalServerError
+	}
+	if !r.done {
+		r.done = true
+		r.record(status)
+	}
+	if died != nil {
+		panic(died)
+	}
+}
+
 func (r *recorder) Write(p []byte) (int, error) {
 	if !r.done {
 		r.WriteHeader(http.StatusOK)
@@ -168,8 +187,8 @@ func spanOf(r *http.Request) (traceID, spanID string) {
 const gateTimeout = 30 * time.Second
 
 // gate answers 200 when the action was verified, 409 when it failed or cannot
-// be known, and 202 while nobody can say. It never says "done" on the word of
-// the one who did it.
+// be known, 202 while nobody can say, and 502 when the sidecar refuses. It never
+// says "done" on the word of the one who did it.
 func gate(countersign *client.Client) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), gateTimeout)
@@ -179,6 +198,8 @@ func gate(countersign *client.Client) http.Handler {
 		switch {
 		case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
 			http.Error(w, "no such action", http.StatusNotFound)
+		case errors.As(err, &refused) && refused.Status < http.StatusInternalServerError:
+			http.Error(w, "cannot be verified: "+refused.Detail, http.StatusBadGateway)
 		case err != nil:
 			http.Error(w, "not yet: "+verdict.Summary.Headline, http.StatusAccepted)
 		case verdict.Passed():

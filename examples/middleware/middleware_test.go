@@ -159,3 +159,36 @@ func TestAnswersWithoutASidecar(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatHandlersDoIsRecorded: whatever they answer, or do not.
+func TestWhatHandlersDoIsRecorded(t *testing.T) {
+	address, key := sidecar(t)
+	recorder := dial(t, address, key(ledger.RoleRecorder))
+	for name, row := range map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"answers nothing":     {func(http.ResponseWriter, *http.Request) {}, "success"},
+		"writes a body":       {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") }, "success"},
+		"says that it failed": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, "error"},
+		"dies":                {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "error"},
+	} {
+		order := "order " + name
+		server := httptest.NewServer(recorded(recorder, refundAction, row.handler))
+		response, err := http.DefaultClient.Do(post(t, server.URL, `{"order_id": "`+order+`"}`))
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		server.Close() // waits for the handler
+		found := ""
+		for listed, err := range recorder.List(t.Context(), client.Filter{SubjectID: order}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = listed.Action.ReportedOutcome
+		}
+		if found != row.want {
+			t.Errorf("a handler that %s: recorded with outcome %q, want %q", name, found, row.want)
+		}
+	}
+}

@@ -27,7 +27,9 @@ type item struct {
 	fact    engine.Fact
 	// receivedNanos is when the fact's record was received; 0 when unknown.
 	receivedNanos int64
-	link          engine.Link
+	// refused says that the item was not written and will not be.
+	refused bool
+	link    engine.Link
 	// linkSource is who says that the subjects are linked.
 	linkSource string
 	path       path
@@ -169,7 +171,7 @@ func (s *sorter) may(it *item, tenant string, roleFits bool) (reason string) {
 	if tenant == "" {
 		return ""
 	}
-	if !s.tenants[tenant] && !s.tenants[anyTenant] {
+	if !s.tenants[tenant] && !s.tenants[anyTenant] || engine.CheckOpaque("tenant", tenant) != nil {
 		return reasonTenant
 	}
 	it.tenant = tenant
@@ -179,6 +181,7 @@ func (s *sorter) may(it *item, tenant string, roleFits bool) (reason string) {
 // refuse counts an item that is not written, and of evidence keeps what it is.
 // What may not be written at all is kept for the exporter's own tenant.
 func (s *sorter) refuse(it *item, reason, text string, t *tally) {
+	it.refused = true
 	t.reject(it.kind, reason)
 	if s.role == Evidence && (it.kind == kindFact || it.kind == kindLink) {
 		t.keep(it.tenant, it.rejected(reason, text))

@@ -3,7 +3,9 @@ package ledgerexporter
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -23,10 +25,15 @@ const maxObserved = 10_000
 // that is ahead of facts which still wait somewhere would let a verdict settle
 // without them, so it is held back
 //
-//   - while a batch is being written, and what of it is not stored yet;
+//   - behind every fact of a batch that is being written, or that failed and
+//     waits to be tried again;
 //   - for facts that were received before this exporter started or last failed
 //     to write: what was received before those may still be in the queue, behind them;
-//   - behind the clock of this host, however fast the sender's is.
+//   - behind the clock of this host at the time a fact came, however fast the
+//     sender's is.
+//
+// What the store refused moves nothing. It is no evidence, and holds nothing
+// either: one poisoned fact would hold its source for ever.
 //
 // Silence moves nothing, unless the operator gave an idle timeout: the time
 // counts from the newest fact, the start and the last failure, whichever is last.
@@ -36,12 +43,33 @@ type watermarks struct {
 	configs map[string]WatermarkConfig
 	tenant  string
 
+	// gate is held for reading while a batch is looked through, and for writing
+	// while watermarks are worked out: no batch is on its way then unseen.
+	gate sync.RWMutex
+
 	mu sync.Mutex
 	// since is the start or the last failure.
-	since   time.Time
+	since  time.Time
+	loaded bool
+	states map[observed]*observation
+	// outstanding are batches that are not stored yet, by their content.
+	outstanding map[digest]*outstanding
+	// lost is what does not fit into outstanding; it holds until the exporter starts anew.
+	lost map[observed]engine.Instant
+}
+
+// maxOutstanding bounds the batches that failed and were never tried again.
+const maxOutstanding = 1_000
+
+// digest tells a batch that is tried again from others.
+type digest [sha256.Size]byte
+
+// outstanding is what of a batch is not stored yet.
+type outstanding struct {
+	// oldest is the earliest fact of each connection.
+	oldest  map[observed]engine.Instant
 	writing int
-	loaded  bool
-	states  map[observed]*observation
+	failed  bool
 }
 
 // observed is whose watermark it is.
@@ -57,7 +85,7 @@ type observation struct {
 }
 
 func newWatermarks(config *Config) *watermarks {
-	w := &watermarks{configs: map[string]WatermarkConfig{}, tenant: config.Tenant, states: map[observed]*observation{}}
+	w := &watermarks{configs: map[string]WatermarkConfig{}, tenant: config.Tenant, states: map[observed]*observation{}, outstanding: map[digest]*outstanding{}, lost: map[observed]engine.Instant{}}
 	for source, one := range config.Watermarks {
 		w.configs[engine.Fold(source)] = one
 	}
@@ -73,25 +101,81 @@ func (w *watermarks) start(now time.Time) {
 	w.since = now
 }
 
-func (w *watermarks) begin() {
+// look is called before a batch is looked through, and seen when that is done.
+func (w *watermarks) look() { w.gate.RLock() }
+
+// seen notes the facts that are about to be written, and returns their digest for end.
+func (w *watermarks) seen(items []item) digest {
+	defer w.gate.RUnlock()
+	if w.off() {
+		return digest{}
+	}
+	oldest, sum := w.oldest(items)
+	if len(oldest) == 0 {
+		return sum
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.writing++
+	if w.outstanding[sum] == nil {
+		w.outstanding[sum] = &outstanding{oldest: oldest}
+	}
+	w.outstanding[sum].writing++
+	return sum
+}
+
+// oldest are the earliest facts of the connections that are followed.
+func (w *watermarks) oldest(items []item) (map[observed]engine.Instant, digest) {
+	oldest, hash := map[observed]engine.Instant{}, sha256.New()
+	for i := range items {
+		it := &items[i]
+		if it.kind != kindFact {
+			continue
+		}
+		if _, followed := w.configs[it.fact.Source]; !followed {
+			continue
+		}
+		key := observed{it.tenant, it.fact.Source, it.path}
+		if at, ok := oldest[key]; !ok || it.fact.OccurredAt < at {
+			oldest[key] = it.fact.OccurredAt
+		}
+		fmt.Fprintf(hash, "%q %q %q %q\n", it.tenant, it.path.connection, it.fact.Source, it.fact.RawRef)
+	}
+	return oldest, digest(hash.Sum(nil))
 }
 
 // end notes what became of a batch.
-func (w *watermarks) end(items []item, err error, now time.Time) {
+func (w *watermarks) end(sum digest, items []item, err error, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.writing--
+	w.settle(sum, err != nil)
 	if err != nil {
 		w.since = now
 		return
 	}
 	for i := range items {
-		if items[i].kind == kindFact {
+		if items[i].kind == kindFact && !items[i].refused {
 			w.observe(&items[i], now)
 		}
+	}
+}
+
+func (w *watermarks) settle(sum digest, failed bool) {
+	o := w.outstanding[sum]
+	if o == nil {
+		return
+	}
+	o.writing--
+	o.failed = failed
+	switch {
+	case o.writing == 0 && !failed:
+		delete(w.outstanding, sum)
+	case o.writing == 0 && len(w.outstanding) > maxOutstanding:
+		for key, at := range o.oldest {
+			if known, ok := w.lost[key]; !ok || at < known {
+				w.lost[key] = at
+			}
+		}
+		delete(w.outstanding, sum)
 	}
 }
 
@@ -113,7 +197,11 @@ func (w *watermarks) observe(it *item, now time.Time) {
 	if !w.isFresh(it.receivedNanos, config, now) {
 		return
 	}
-	state.newest = max(state.newest, it.fact.OccurredAt)
+	clock, err := engine.InstantOf(now)
+	if err != nil {
+		return
+	}
+	state.newest = max(state.newest, min(it.fact.OccurredAt, clock))
 }
 
 // isFresh says that nothing that was received before waits behind this fact. A
@@ -134,14 +222,18 @@ type mark struct {
 
 // due are the watermarks that have moved, in a fixed order.
 func (w *watermarks) due(now time.Time) []mark {
+	w.gate.Lock()
+	defer w.gate.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.writing > 0 {
-		return nil
-	}
+	waiting := w.waiting()
 	var marks []mark
 	for key, state := range w.states {
-		if at, ok := w.reached(key, state, now); ok && at > state.written {
+		at, ok := w.reached(key, state, now)
+		if oldest, held := waiting[key]; held {
+			at = min(at, oldest-1)
+		}
+		if ok && at > state.written {
 			marks = append(marks, mark{key, at})
 		}
 	}
@@ -149,6 +241,19 @@ func (w *watermarks) due(now time.Time) []mark {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.path.connection, b.path.connection), cmp.Compare(a.source, b.source), cmp.Compare(a.path.trust, b.path.trust))
 	})
 	return marks
+}
+
+// waiting are the earliest facts that are not stored yet.
+func (w *watermarks) waiting() map[observed]engine.Instant {
+	waiting := maps.Clone(w.lost)
+	for _, o := range w.outstanding {
+		for key, at := range o.oldest {
+			if known, ok := waiting[key]; !ok || at < known {
+				waiting[key] = at
+			}
+		}
+	}
+	return waiting
 }
 
 func (w *watermarks) reached(key observed, state *observation, now time.Time) (engine.Instant, bool) {
@@ -162,7 +267,7 @@ func (w *watermarks) reached(key observed, state *observation, now time.Time) (e
 	if config.IdleTimeout > 0 && quiet >= config.IdleTimeout {
 		return clock - lateness, true
 	}
-	return min(state.newest, clock) - lateness, state.newest > 0
+	return state.newest - lateness, state.newest > 0
 }
 
 func latest(a, b time.Time) time.Time {

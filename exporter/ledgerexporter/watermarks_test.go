@@ -55,7 +55,9 @@ func (b *watermarkBundle) sendReceived(source string, occurred int, received tim
 func (b *watermarkBundle) batch(source string, occurred int, received time.Time) plog.Logs {
 	b.facts++
 	ld := plog.NewLogs()
-	entry := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	scope := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	scope.Scope().SetName(record.EvidenceScope)
+	entry := scope.LogRecords().AppendEmpty()
 	if !received.IsZero() {
 		entry.SetObservedTimestamp(pcommon.NewTimestampFromTime(received))
 	}
@@ -64,6 +66,12 @@ func (b *watermarkBundle) batch(source string, occurred int, received time.Time)
 		OccurredAt: engine.Instant(noonOfMarks + occurred),
 	}})
 	return ld
+}
+
+// items are those of a batch with one fact that was received now.
+func (b *watermarkBundle) items(source string, occurred int) []item {
+	batch := record.FromLogs(b.batch(source, occurred, b.clock))
+	return b.sorter.sort(&batch, &tally{})
 }
 
 // want are the watermarks in the store by source, in seconds after noon.
@@ -126,7 +134,7 @@ func TestD12_ObservedWatermarks(t *testing.T) {
 		b.send("stripe", 3600)
 		b.want("an hour ahead", map[string]int{"stripe": -60})
 		b.passes(30 * time.Minute)
-		b.want("as far as our clock", map[string]int{"stripe": 1800 - 60})
+		b.want("silence since", map[string]int{"stripe": -60})
 	})
 	t.Run("what may wait in the queue holds it", func(t *testing.T) {
 		t.Parallel()
@@ -143,14 +151,69 @@ func TestD12_ObservedWatermarks(t *testing.T) {
 		b.sendReceived("stripe", -70, time.Time{})
 		b.want("the same, its lateness after it", map[string]int{"stripe": -130})
 	})
+	t.Run("another's observed timestamp is not believed", func(t *testing.T) {
+		t.Parallel()
+		b := setupWatermarks(t)
+		b.watermarks.start(b.clock)
+		b.passes(time.Second)
+		ld := b.batch("stripe", -100, b.clock.Add(time.Hour))
+		ld.ResourceLogs().At(0).ScopeLogs().At(0).Scope().SetName("somebody's")
+		if err := b.logs(t.Context(), ld); err != nil {
+			t.Fatal(err)
+		}
+		b.want("within the lateness after the start", map[string]int{})
+	})
 	t.Run("a batch under way holds it", func(t *testing.T) {
 		t.Parallel()
 		b := setupWatermarks(t)
-		b.watermarks.begin()
+		underWay := b.items("stripe", -300)
+		b.watermarks.look()
+		sum := b.watermarks.seen(underWay)
 		b.send("stripe", -100)
-		b.want("another is being written", map[string]int{})
-		b.watermarks.end(nil, nil, b.clock)
+		b.want("another is being written", map[string]int{"stripe": -301})
+		b.watermarks.end(sum, underWay, nil, b.clock)
 		b.want("it is done", map[string]int{"stripe": -160})
+	})
+	t.Run("a batch that fails holds it until it is in", func(t *testing.T) {
+		t.Parallel()
+		b := setupWatermarks(t)
+		failing := b.items("stripe", -5000)
+		b.watermarks.look()
+		first := b.watermarks.seen(failing)
+		b.send("stripe", -200) // written, while the other is under way
+		b.watermarks.end(first, failing, ledger.ErrUnavailable, b.clock)
+		b.passes(2 * time.Second)
+		b.send("stripe", -100) // received after the failure
+		b.want("it waits to be tried again", map[string]int{"stripe": -5001})
+		b.watermarks.look()
+		again := b.watermarks.seen(failing)
+		b.want("it is tried again", map[string]int{"stripe": -5001})
+		b.watermarks.end(again, failing, nil, b.clock)
+		b.want("it is in", map[string]int{"stripe": -160})
+	})
+	t.Run("what was given up holds it, and is bounded", func(t *testing.T) {
+		t.Parallel()
+		b := setupWatermarks(t)
+		for i := range maxOutstanding + 50 {
+			lost := b.items("stripe", -5000+i)
+			b.watermarks.look()
+			b.watermarks.end(b.watermarks.seen(lost), lost, ledger.ErrUnavailable, b.clock)
+		}
+		b.passes(time.Second)
+		b.send("stripe", -100)
+		b.want("nobody tries again", map[string]int{"stripe": -5001})
+		if n := len(b.watermarks.outstanding); n > maxOutstanding {
+			t.Errorf("%d batches are kept, want at most %d", n, maxOutstanding)
+		}
+	})
+	t.Run("what the store refuses moves nothing", func(t *testing.T) {
+		t.Parallel()
+		b := setupWatermarks(t)
+		refused := b.items("stripe", -100)
+		refused[0].refused = true
+		b.watermarks.look()
+		b.watermarks.end(b.watermarks.seen(refused), refused, nil, b.clock)
+		b.want("refused", map[string]int{})
 	})
 	t.Run("a restart remembers whom it follows", func(t *testing.T) {
 		t.Parallel()
@@ -187,12 +250,12 @@ func TestD12_FailuresHoldWatermarks(t *testing.T) {
 	b.want("received before the failure", map[string]int{})
 	b.passes(10*time.Minute - time.Second)
 	b.want("not idle: the failure counts", map[string]int{})
+	b.send("stripe", 500)
+	b.want("received after it, with the older one still missing", map[string]int{"stripe": -5001})
 	if err := w.logs(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
-	b.passes(time.Second)
-	b.send("stripe", 500)
-	b.want("received after it", map[string]int{"stripe": 440})
+	b.want("the older one is in", map[string]int{"stripe": 440})
 }
 
 // TestWholeExporterFollowsWatermarks runs it as the collector does.

@@ -103,25 +103,27 @@ func (w *writer) shutdown(context.Context) error {
 }
 
 func (w *writer) traces(ctx context.Context, td ptrace.Traces) error {
-	return w.write(ctx, record.FromTraces(td))
+	return w.write(ctx, func() record.Batch { return record.FromTraces(td) })
 }
 
 func (w *writer) logs(ctx context.Context, ld plog.Logs) error {
-	return w.write(ctx, record.FromLogs(ld))
+	return w.write(ctx, func() record.Batch { return record.FromLogs(ld) })
 }
 
 // write stores a batch. What it returns is of the store as a whole and always
 // retryable; what is wrong with an item is counted, of evidence kept apart, and
 // no error, because no other item of the batch must wait for it or fall with it.
-func (w *writer) write(ctx context.Context, batch record.Batch) error {
+func (w *writer) write(ctx context.Context, read func() record.Batch) error {
+	t := tally{}
+	w.watermarks.look()
+	batch := read()
+	items := w.sorter.sort(&batch, &t)
+	sum := w.watermarks.seen(items)
 	if batch.Empty() {
 		return nil
 	}
-	t := tally{}
-	items := w.sorter.sort(&batch, &t)
-	w.watermarks.begin()
 	err := w.store(ctx, items, &t)
-	w.watermarks.end(items, err, w.now())
+	w.watermarks.end(sum, items, err, w.now())
 	w.keeper.report(err)
 	if err != nil {
 		return err // the batch comes again, and what was rejected is counted then
@@ -148,8 +150,14 @@ func (w *writer) store(ctx context.Context, items []item, t *tally) error {
 		return err
 	}
 	// Good items are in; should this fail, they come again and change nothing.
-	if err := keep(ctx, store, t, now); err != nil {
+	err = keep(ctx, store, t, now)
+	switch {
+	case err == nil:
+	case passes(err) || ctx.Err() != nil:
 		return fmt.Errorf("keep what was rejected: %w", err)
+	default:
+		// What was rejected must not hold up what comes behind it.
+		w.logger.Error("rejected evidence could not be kept", zap.Error(err))
 	}
 	w.counters.duration(ctx, w.now().Sub(started))
 	return nil
@@ -165,6 +173,9 @@ func (w *writer) transact(ctx context.Context, store ledger.Ledger, items []item
 	var attempt tally
 	err := store.Update(ctx, func(tx ledger.Tx) error {
 		attempt = tally{} // Update may run this again
+		for i := range items {
+			items[i].refused = false
+		}
 		return w.sorter.write(ctx, tx, items, now, &attempt)
 	})
 	switch {

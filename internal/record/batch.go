@@ -57,8 +57,9 @@ func FromLogs(ld plog.Logs) Batch {
 	var b Batch
 	for _, resource := range ld.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
+			ours := scope.Scope().Name() == EvidenceScope
 			for _, entry := range scope.LogRecords().All() {
-				b.readLog(entry)
+				b.readLog(entry, ours)
 			}
 		}
 	}
@@ -79,12 +80,20 @@ func (b *Batch) readSpan(span ptrace.Span) {
 	}
 }
 
-func (b *Batch) readLog(entry plog.LogRecord) {
+// EvidenceScope is the scope of the records that our own evidence receiver
+// makes. It stamps them by this host's clock; elsewhere the observed timestamp
+// may be the sender's.
+const EvidenceScope = "github.com/countersign-otel/countersign/receiver/evidencereceiver"
+
+func (b *Batch) readLog(entry plog.LogRecord, ours bool) {
 	first := len(b.Facts)
 	for key, value := range entry.Attributes().All() {
 		if Owned(key) {
 			b.read(func() string { return "log record of " + entry.Timestamp().String() }, key, value)
 		}
+	}
+	if !ours {
+		return
 	}
 	for i := first; i < len(b.Facts); i++ {
 		b.Facts[i].ReceivedNanos = int64(entry.ObservedTimestamp()) //nolint:gosec // up to the year 2262

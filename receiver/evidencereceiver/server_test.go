@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/record"
 	"github.com/countersign-otel/countersign/internal/record/delivery"
 	"github.com/countersign-otel/countersign/receiver/evidencereceiver/internal/metadata"
 	"github.com/countersign-otel/countersign/receiver/evidencereceiver/internal/metadatatest"
@@ -186,6 +187,14 @@ func TestAcknowledgedOnlyWhenTaken(t *testing.T) {
 
 // anonymous is the identity of a delivery that has none of its own.
 var anonymous = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// TestScopeIsKnown: the exporter believes when a record was received where it is ours.
+func TestScopeIsKnown(t *testing.T) {
+	t.Parallel()
+	if metadata.ScopeName != record.EvidenceScope {
+		t.Errorf("the scope is %q, and internal/record knows %q", metadata.ScopeName, record.EvidenceScope)
+	}
+}
 
 // TestRedeliveryIsTheSameRecord: what is made of a delivery depends on nothing but the delivery.
 func TestRedeliveryIsTheSameRecord(t *testing.T) {

@@ -6,9 +6,9 @@
 // imports it compiles no collector and no database.
 //
 // A request is repeated for up to a minute while the sidecar cannot be reached
-// or is busy, and never after its context ended. That is safe, because every
-// request is idempotent: an action has its ActionID (AC "Idempotency"), a fact
-// its RawRef or its content (decision D8).
+// or is busy, and never after its context ended. That is safe: an action has
+// its ActionID (AC "Idempotency"), a fact its RawRef or its content (decision
+// D8), and verifying once more changes no verdict without new facts.
 package client
 
 import (
@@ -47,7 +47,8 @@ type Option func(*Client)
 func WithKey(secret string) Option { return func(c *Client) { c.key = secret } }
 
 // WithHTTPClient replaces http.DefaultClient, for TLS, proxies or tracing. Its
-// Timeout must be zero or longer than MaxWait.
+// Timeout must be zero or longer than MaxWait. Redirects are not followed,
+// whatever it says.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
 // New speaks to the sidecar at address, such as http://localhost:8383. It fails
@@ -61,6 +62,10 @@ func New(address string, options ...Option) (*Client, error) {
 	for _, option := range options {
 		option(c)
 	}
+	// A redirect would carry the key to whoever it names.
+	own := *c.http
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &own
 	return c, nil
 }
 

@@ -227,6 +227,22 @@ func TestRefusalsAreNotRepeated(t *testing.T) {
 	}
 }
 
+// TestKeyGoesNowhereElse: a redirect is an answer like another that is no sidecar's.
+func TestKeyGoesNowhereElse(t *testing.T) {
+	t.Parallel()
+	elsewhere := answering(t, status(http.StatusOK))
+	server := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	})
+	c, err := client.New(server.URL, client.WithKey("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Get(t.Context(), "a"); err == nil || elsewhere.calls.Load() != 0 {
+		t.Errorf("%d requests went elsewhere, error %v", elsewhere.calls.Load(), err)
+	}
+}
+
 // TestWaitingEndsWithItsContext: no verdict is reported before it stands.
 func TestWaitingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
