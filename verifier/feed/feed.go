@@ -281,19 +281,25 @@ func (r *Reader) Read(ctx context.Context) (events []ledger.Event, changed <-cha
 		return nil, nil, ErrClosed
 	default:
 	}
-	events, changed, behind := r.recent()
-	if behind {
-		if events, err = r.catchUp(ctx); err != nil {
-			return nil, nil, err
+	events, changed, base := r.recent()
+	if r.at.Compare(base) >= 0 {
+		if len(events) > 0 {
+			r.at = events[len(events)-1].Position
 		}
-		if len(events) == 0 { // the tail is ahead of what the store showed: look again
-			changed = alwaysClosed
-		}
+		return events, changed, nil
 	}
-	if len(events) > 0 {
-		r.at = events[len(events)-1].Position
+	page, err := r.catchUp(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	return events, changed, nil
+	r.at = page.Next
+	// All that the store had when memory began has been read: without this a
+	// reader that resumes at the last event, before the end where memory begins,
+	// would ask the store again and again.
+	if !page.More && r.at.Compare(base) < 0 {
+		r.at = base
+	}
+	return page.Events, alwaysClosed, nil
 }
 
 var alwaysClosed = func() <-chan struct{} {
@@ -302,28 +308,27 @@ var alwaysClosed = func() <-chan struct{} {
 	return c
 }()
 
-// recent are events that are held in memory; behind says that the reader's place is before them.
-func (r *Reader) recent() (events []ledger.Event, changed <-chan struct{}, behind bool) {
+// recent are events that are held in memory: none when the reader's place is before base, where memory begins.
+func (r *Reader) recent() (events []ledger.Event, changed <-chan struct{}, base ledger.Position) {
 	r.feed.mu.Lock()
 	defer r.feed.mu.Unlock()
 	t := r.tail
 	if r.at.Compare(t.base) < 0 {
-		return nil, nil, true
+		return nil, nil, t.base
 	}
 	from := sort.Search(len(t.events), func(i int) bool { return t.events[i].Compare(r.at) > 0 })
 	to := min(from+pageSize, len(t.events))
-	return t.events[from:to:to], t.changed, false
+	return t.events[from:to:to], t.changed, t.base
 }
 
-func (r *Reader) catchUp(ctx context.Context) ([]ledger.Event, error) {
+func (r *Reader) catchUp(ctx context.Context) (ledger.EventPage, error) {
 	select {
 	case r.feed.behind <- struct{}{}:
 		defer func() { <-r.feed.behind }()
 	case <-r.feed.closed:
-		return nil, ErrClosed
+		return ledger.EventPage{}, ErrClosed
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ledger.EventPage{}, ctx.Err()
 	}
-	page, err := r.feed.read(ctx, r.tenant, r.at)
-	return page.Events, err
+	return r.feed.read(ctx, r.tenant, r.at)
 }

@@ -58,12 +58,18 @@ func newStore(t *testing.T) ledger.Ledger {
 // settle stores n runs that each tell an event.
 func settle(t *testing.T, store ledger.Ledger, n int) {
 	t.Helper()
+	settleEach(t, store, n, "action.verified")
+}
+
+// settleEach stores n runs that each tell some events.
+func settleEach(t *testing.T, store ledger.Ledger, n int, events ...string) {
+	t.Helper()
 	runs := make([]ledger.Run, n)
 	for i := range runs {
 		verdict := ledger.StoredVerdict{Verdict: engine.Verdict{Raw: engine.Verified}, Document: "{}"}
 		runs[i] = ledger.Run{
 			ClaimID: engine.ClaimID(tenant, "a"), Contract: ledger.ContractRef{ID: "refund_workflow", Version: 1}, Status: ledger.Settled,
-			TriggeredBy: "manual", Outcome: verdict, Policy: verdict, Report: []byte("{}"), Events: []string{"action.verified"},
+			TriggeredBy: "manual", Outcome: verdict, Policy: verdict, Report: []byte("{}"), Events: events,
 		}
 	}
 	if err := store.Update(t.Context(), func(tx ledger.Tx) error {
@@ -115,6 +121,25 @@ func drain(t *testing.T, r *Reader, n int) {
 	}
 	if events, _, err := r.Read(t.Context()); err != nil || len(events) > 0 {
 		t.Fatalf("%d events too many, %v", len(events), err)
+	}
+}
+
+// nextOf waits until a reader gets something.
+func nextOf(t *testing.T, r *Reader) {
+	t.Helper()
+	for {
+		events, changed, err := r.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) > 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			t.Fatal("nothing came within a minute")
+		}
 	}
 }
 
@@ -191,5 +216,57 @@ func TestJoin(t *testing.T) {
 	}
 	if f.Readers() != 0 || len(f.tails) != 0 {
 		t.Errorf("%d readers and %d tails are left", f.Readers(), len(f.tails))
+	}
+}
+
+// TestWhoResumesAtTheEndRests: the end of the sequence stands behind the last
+// event, so that a client that resumes at that event is before it.
+func TestWhoResumesAtTheEndRests(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		events int
+		silent bool
+		after  ledger.Position
+	}{
+		{"at the last event", 3, false, ledger.Position{Seq: 6}},
+		{"at the end", 3, false, ledger.Position{Seq: 6, N: 15}},
+		{"of a tenant without runs", 0, false, ledger.Position{}},
+		{"behind a run that told nothing", 0, true, ledger.Position{Seq: 2}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			settle(t, store, row.events)
+			if row.silent {
+				settleEach(t, store, 1)
+			}
+			f := New(store, 0, nil)
+			r, err := f.Join(t.Context(), tenant, &row.after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			for range 10 {
+				events, changed, err := r.Read(t.Context())
+				if err != nil || len(events) > 0 {
+					t.Fatalf("%d events, %v", len(events), err)
+				}
+				select {
+				case <-changed:
+					continue
+				default:
+				}
+				if f.Reads() > 1 {
+					t.Errorf("the store was read %d times to find that nothing is new", f.Reads())
+				}
+				// It is told all the same what comes now.
+				running(t, f)
+				settle(t, store, 1)
+				nextOf(t, r)
+				return
+			}
+			t.Fatalf("it never rests: the store was read %d times", f.Reads())
+		})
 	}
 }
