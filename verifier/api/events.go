@@ -120,7 +120,7 @@ func (h *handler) getEvents(ctx context.Context, caller Caller, in *eventsInput)
 		r, w := humago.Unwrap(hc)
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("X-Accel-Buffering", "no")
-		s := &eventStream{handler: h, caller: caller, request: r, reader: reader, filter: filter, response: w, control: http.NewResponseController(w)}
+		s := &eventStream{handler: h, caller: caller, request: r, reader: reader, filter: filter, response: w, control: http.NewResponseController(w), told: nowhere}
 		_ = s.control.SetReadDeadline(time.Time{}) // who listens is no slow client
 		s.run(r.Context())
 	}}, nil
@@ -135,9 +135,12 @@ type eventStream struct {
 	filter   view.EventFilter
 	response http.ResponseWriter
 	control  *http.ResponseController
-	// told is the position of the last id that was sent.
+	// told is the position of the last id that was sent; nowhere before the first.
 	told ledger.Position
 }
+
+// nowhere is no place of any sequence. The zero Position is one, the end of a tenant without events.
+var nowhere = ledger.Position{Seq: -1}
 
 func (s *eventStream) run(ctx context.Context) {
 	beat := time.NewTicker(s.Heartbeat)
@@ -222,5 +225,10 @@ func (s *eventStream) send(text []byte) bool {
 	if _, err := s.response.Write(text); err != nil {
 		return false
 	}
-	return s.control.Flush() == nil
+	if s.control.Flush() != nil {
+		return false
+	}
+	// HTTP/2 resets a stream when its deadline passes, also when nothing waits to be written.
+	_ = s.control.SetWriteDeadline(time.Time{})
+	return true
 }

@@ -50,8 +50,13 @@ type listener struct {
 
 func (f *fixture) listen(t *testing.T, secret, query, lastID string) *listener {
 	t.Helper()
+	return listenTo(t, f.server.URL, http.DefaultClient, secret, query, lastID)
+}
+
+func listenTo(t *testing.T, base string, client *http.Client, secret, query, lastID string) *listener {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.server.URL+"/v1/events"+query, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/events"+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +64,12 @@ func (f *fixture) listen(t *testing.T, secret, query, lastID string) *listener {
 	if lastID != "" {
 		request.Header.Set("Last-Event-ID", lastID)
 	}
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // it is closed with the listener
+	response, err := client.Do(request) //nolint:bodyclose // it is closed with the listener
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.HasPrefix(base, "https:") && response.ProtoMajor != 2 {
+		t.Fatalf("over %s, want HTTP/2", response.Proto)
 	}
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%d %v", response.StatusCode, response.Header)
@@ -326,6 +334,42 @@ func TestStreamsEnd(t *testing.T) {
 	for range viewer.lines {
 	}
 	within(t, 10*time.Second, "nobody listens", func() bool { return f.feed.Readers() == 0 })
+}
+
+// TestFirstEventsOfATenantAreNotLost: who is cut off before anything ever
+// happened resumes at the beginning, and not at whatever is the end by then.
+func TestFirstEventsOfATenantAreNotLost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.feeding(t)
+	viewer := f.secrets[tenantA][ledger.RoleViewer]
+	l := f.listen(t, viewer, "", "")
+	l.beat()
+	l.close()
+	if l.id == "" {
+		t.Fatal("the client has no id to resume with")
+	}
+	f.tell(t, tenantA, "first")
+	f.listen(t, viewer, "", l.id).want("action.verified first")
+}
+
+// TestQuietStreamOverTLSLasts: HTTP/2 resets a stream whose write deadline
+// passes, so that none may stand while nothing happens.
+func TestQuietStreamOverTLSLasts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.feeding(t)
+	server := httptest.NewUnstartedServer(Handler(f.service, Options{Heartbeat: time.Second, SlowClient: 300 * time.Millisecond}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	viewer := f.secrets[tenantA][ledger.RoleViewer]
+	l := listenTo(t, server.URL, server.Client(), viewer, "", "")
+	defer l.close()
+	l.beat()
+	f.tell(t, tenantA, "after_a_while")
+	l.want("action.verified after_a_while")
+	l.beat()
 }
 
 // TestSlowClientIsCutOff: it does not read, and is let go; what it holds is its connection.

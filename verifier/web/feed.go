@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// heartbeat keeps proxies from closing a quiet connection; the session is looked at again then.
-	heartbeat = 20 * time.Second
-	// writeTimeout is how long a browser may take to read an event.
-	writeTimeout = 10 * time.Second
+	// defaultHeartbeat keeps proxies from closing a quiet connection; the session is looked at again then.
+	defaultHeartbeat = 20 * time.Second
+	// defaultSlowClient is how long a browser may take to read an event.
+	defaultSlowClient = 10 * time.Second
 )
 
 // event says which actions have a new verdict, or were parked, up to a chain position.
@@ -59,9 +59,10 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	defer reader.Close()
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no")
-	out := &stream{w: w, control: http.NewResponseController(w)}
+	out := &stream{w: w, control: http.NewResponseController(w), patience: p.SlowClient}
 	_ = out.control.SetReadDeadline(time.Time{}) // an open page is no slow client
-	if !out.send("retry: 2000\n\n") {
+	// With an id at once, a browser that is cut off before the first event says that it comes back.
+	if !out.send(fmt.Sprintf("retry: 2000\nid: %d\n\n", reader.At().Seq)) {
 		return
 	}
 	// What happened while the browser was away is not named: it loads again all the same.
@@ -72,7 +73,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) stream(r *http.Request, out *stream, reader *feed.Reader) {
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(p.Heartbeat)
 	defer beat.Stop()
 	for {
 		told, changed, err := reader.Read(r.Context())
@@ -99,6 +100,8 @@ func (p *Page) stream(r *http.Request, out *stream, reader *feed.Reader) {
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	// patience is how long the browser may take to read.
+	patience time.Duration
 }
 
 func (s *stream) tell(told event) bool {
@@ -108,9 +111,14 @@ func (s *stream) tell(told event) bool {
 
 func (s *stream) send(text string) bool {
 	// Not every response writer has deadlines (tests); the server's own hold then.
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.patience))
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return false
 	}
-	return s.control.Flush() == nil
+	if s.control.Flush() != nil {
+		return false
+	}
+	// HTTP/2 resets a stream when its deadline passes, also when nothing waits to be written.
+	_ = s.control.SetWriteDeadline(time.Time{})
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func (b *browser) events(ctx context.Context, lastID string) (answer, <-chan str
 		for range lines { // until the reader has ended
 		}
 	})
-	return answer{status: response.StatusCode, header: response.Header}, lines
+	return answer{status: response.StatusCode, proto: response.ProtoMajor, header: response.Header}, lines
 }
 
 // next waits for a line with a start.
@@ -90,6 +91,9 @@ func TestLive(t *testing.T) {
 		t.Fatalf("%d %v", got.status, got.header)
 	}
 	next(t, lines, "retry: ")
+	if id := next(t, lines, "id: "); id != "2" { // also who is cut off now says where it was
+		t.Errorf("the browser is told to come back with %q, want 2", id)
+	}
 	f.record(acme, refund("a", "order_1", start, "1"))
 	f.record(other, refund("foreign", "order_1", start, "1"))
 	if _, err := f.verifier.Verify(t.Context(), other, []string{engine.ClaimID(other, "foreign")}, nil, "action"); err != nil {
@@ -130,6 +134,31 @@ func TestLiveEndsWithThePage(t *testing.T) {
 	}
 	for range lines { // ends, or the test does not
 	}
+}
+
+// TestQuietPageOverTLSStaysLive: HTTP/2 resets a stream whose write deadline passes.
+func TestQuietPageOverTLSStaysLive(t *testing.T) {
+	t.Parallel()
+	f := newFixtureWith(t, Config{Heartbeat: time.Second, SlowClient: 300 * time.Millisecond}).library()
+	f.live()
+	server := httptest.NewUnstartedServer(f.page.Handler(http.NotFoundHandler()))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	b := f.browser()
+	b.base, b.client.Transport = server.URL, server.Client().Transport
+	if got := b.signIn(f.secrets[ledger.RoleViewer], "/"); got.status != http.StatusSeeOther {
+		t.Fatalf("sign-in: %d %s", got.status, got.body)
+	}
+	got, lines := b.events(t.Context(), "")
+	if got.proto != 2 {
+		t.Fatalf("over HTTP/%d, want 2", got.proto)
+	}
+	next(t, lines, ": still here")
+	f.record(acme, refund("a", "order_1", start, "1"))
+	f.verify(start+1, "a")
+	nextEvent(t, lines)
+	next(t, lines, ": still here")
 }
 
 func TestLiveIsBounded(t *testing.T) {

@@ -305,6 +305,8 @@ func (f *fixture) reader() *browser {
 
 type answer struct {
 	status int
+	// proto is the major version of HTTP.
+	proto  int
 	header http.Header
 	body   string
 }
@@ -332,7 +334,7 @@ func (b *browser) send(request *http.Request) answer {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, string(body)}
+	return answer{response.StatusCode, response.ProtoMajor, response.Header, string(body)}
 }
 
 func (b *browser) get(path string) answer {

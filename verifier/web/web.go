@@ -52,6 +52,10 @@ type Config struct {
 	Touch func(tenant, keyID string)
 	// Patience is how long a page waits for a count before it shows what is known; default 30 milliseconds.
 	Patience time.Duration
+	// Heartbeat is how often a quiet connection of an open page says that it is there; default 20 seconds.
+	Heartbeat time.Duration
+	// SlowClient is how long a browser may take to read what it was told before it is cut off; default 10 seconds.
+	SlowClient time.Duration
 	// Logger may be nil.
 	Logger *slog.Logger
 }
@@ -68,6 +72,12 @@ type Page struct {
 func New(c Config) (*Page, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Heartbeat <= 0 {
+		c.Heartbeat = defaultHeartbeat
+	}
+	if c.SlowClient <= 0 {
+		c.SlowClient = defaultSlowClient
 	}
 	if c.Guard == nil {
 		c.Guard = keys.Unlimited()
