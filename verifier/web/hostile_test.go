@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -55,6 +56,12 @@ action:
 		Facts: facts, Connection: hostile, Links: []engine.Link{{SubjectID: hostile + "3", LinkedSubjectID: hostile}},
 		Watermarks: map[string]engine.Instant{"stripe": start},
 	})
+	f.update(func(tx ledger.Tx) error {
+		return tx.RejectFacts(context.Background(), acme, []ledger.RejectedFact{
+			{Kind: "fact", Source: hostile, Connection: hostile, Reason: hostile, Error: hostile, RawRef: hostile, SubjectID: hostile, Item: hostile},
+			{Kind: "fact", Source: "stripe", Reason: "invalid", Error: hostile, Item: hostile},
+		}, start)
+	})
 	f.verify(start+10, hostile, hostile+"2")
 	f.verify(start+4000, hostile)
 	third := a
@@ -102,6 +109,10 @@ func TestHostileTextStaysText(t *testing.T) {
 		if strings.Contains(text(page), hostile) {
 			shown++
 		}
+	}
+	sources := b.get("/sources").body
+	if !strings.Contains(sources, "Rejected by collectors") || strings.Contains(sources, hostile) {
+		t.Error("what collectors rejected is not shown, or as it was sent")
 	}
 	if shown < 12 {
 		t.Errorf("the text is shown on %d pages; it should be on most", shown)
