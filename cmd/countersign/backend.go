@@ -32,6 +32,7 @@ type backend interface {
 	Rejected(ctx context.Context, query api.RejectedQuery) (api.RejectedList, error)
 	DeadLetters(ctx context.Context, filter ledger.DeadLetterFilter) (api.DeadLetterList, error)
 	Replay(ctx context.Context, id string) (api.Replayed, error)
+	KeyEvents(ctx context.Context, filter ledger.KeyEventFilter) (api.KeyEventList, error)
 	Close() error
 }
 

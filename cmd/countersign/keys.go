@@ -13,7 +13,7 @@ import (
 )
 
 func newKeys(t *terminal) *cobra.Command {
-	return group("keys", "API keys of a store", newKeysCreate(t), newKeysList(t), newKeysRotate(t), newKeysRevoke(t))
+	return group("keys", "API keys of a store", newKeysCreate(t), newKeysList(t), newKeysRotate(t), newKeysRevoke(t), newKeysAudit(t))
 }
 
 // keyView is a key as it may be shown: never with its secret or its hash.
@@ -219,9 +219,7 @@ func newKeysRevoke(t *terminal) *cobra.Command {
 		Args:  exactly(1, "the id of one key, key_..."),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withStore(cmd.Context(), flags.url(), func(store ledger.Ledger) error {
-				err := store.Update(cmd.Context(), func(tx ledger.Tx) error {
-					return tx.RevokeKey(cmd.Context(), flags.tenant, args[0], now())
-				})
+				err := keys.Revoke(cmd.Context(), store, flags.tenant, args[0], now())
 				if errors.Is(err, ledger.ErrNotFound) {
 					return noSuchKey(flags.tenant, args[0])
 				}

@@ -93,6 +93,10 @@ func (l *local) DeadLetters(ctx context.Context, filter ledger.DeadLetterFilter)
 	return l.service.DeadLetters(ctx, l.caller, filter)
 }
 
+func (l *local) KeyEvents(ctx context.Context, filter ledger.KeyEventFilter) (api.KeyEventList, error) {
+	return l.service.KeyEvents(ctx, l.caller, filter)
+}
+
 func (l *local) Replay(ctx context.Context, id string) (api.Replayed, error) {
 	return l.service.Replay(ctx, l.caller, id)
 }

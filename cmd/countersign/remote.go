@@ -114,6 +114,20 @@ func (r *remote) DeadLetters(ctx context.Context, f ledger.DeadLetterFilter) (li
 	return list, err
 }
 
+func (r *remote) KeyEvents(ctx context.Context, f ledger.KeyEventFilter) (list api.KeyEventList, err error) {
+	values := url.Values{}
+	set(values, "key", f.Key)
+	set(values, "kind", f.Kind)
+	set(values, "cursor", f.Cursor)
+	setInstant(values, "since", f.Since)
+	setInstant(values, "until", f.Until)
+	if f.Limit > 0 {
+		values.Set("limit", strconv.Itoa(f.Limit))
+	}
+	_, err = r.call(ctx, http.MethodGet, "/v1/keys/audit", values, nil, &list)
+	return list, err
+}
+
 func (r *remote) Replay(ctx context.Context, id string) (replayed api.Replayed, err error) {
 	_, err = r.call(ctx, http.MethodPost, "/v1/webhooks/deliveries/"+url.PathEscape(id)+"/replay", nil, nil, &replayed)
 	return replayed, err

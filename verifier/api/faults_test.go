@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/engine/goeval"
 	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/view"
 )
 
@@ -145,7 +146,7 @@ func TestLastUseOfKeysIsStored(t *testing.T) {
 	if key.LastUsedAt != nil {
 		t.Fatalf("used before: %v", key.LastUsedAt)
 	}
-	uses.Touch(tenantA, key.ID)
+	uses.Note(keys.Use{Key: key, Status: http.StatusOK})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := uses.Run(ctx); err != nil {

@@ -34,6 +34,7 @@ type fixture struct {
 	hub      *Hub
 	feed     *feed.Feed
 	verifier *settle.Verifier
+	uses     *Uses
 	server   *httptest.Server
 	clock    atomic.Int64
 	// secrets by tenant and role.
@@ -100,7 +101,8 @@ func newFixture(t *testing.T) *fixture {
 		OnParked: func(string, []ledger.Parked) { f.feed.Nudge() },
 	})
 	f.service = NewService(Config{Ledger: store, Verifier: f.verifier, Contracts: contracts, Now: now, Hub: f.hub, Feed: f.feed})
-	f.server = httptest.NewServer(Handler(f.service, Options{Version: "test", Heartbeat: 20 * time.Millisecond, SlowClient: time.Second}))
+	f.uses = NewUses(store, now, nil)
+	f.server = httptest.NewServer(Handler(f.service, Options{Version: "test", Note: f.uses.Note, Heartbeat: 20 * time.Millisecond, SlowClient: time.Second}))
 	t.Cleanup(func() {
 		f.server.Close()
 		http.DefaultClient.CloseIdleConnections()

@@ -23,8 +23,8 @@ type Options struct {
 	Version string
 	// Registry takes the metrics of the API and is served at /metrics; nil makes a new one.
 	Registry *prometheus.Registry
-	// Touch notes the use of a key; may be nil.
-	Touch func(tenant, keyID string)
+	// Note takes every use of a key, also refused ones; may be nil.
+	Note func(keys.Use)
 	// Guard recognises keys and slows who asks too much; nil has no limits. Share it with the page.
 	Guard *keys.Guard
 	// RequestTimeout bounds a request apart from its waiting; default 30 seconds.
@@ -41,9 +41,10 @@ type Options struct {
 type handler struct {
 	*Service
 	Options
-	api    huma.API
-	mux    *http.ServeMux
-	bodies *semaphore.Weighted
+	api       huma.API
+	mux       *http.ServeMux
+	bodies    *semaphore.Weighted
+	readiness readiness
 }
 
 // Handler serves a Service under /v1, with the OpenAPI description made from
@@ -68,6 +69,9 @@ func Handler(s *Service, o Options) http.Handler {
 	if o.Guard == nil {
 		o.Guard = keys.Unlimited()
 	}
+	if o.Note == nil {
+		o.Note = func(keys.Use) {}
+	}
 	h := &handler{Service: s, Options: o, mux: http.NewServeMux(), bodies: semaphore.NewWeighted(maxBodies)}
 	h.api = humago.New(h.mux, apiConfig(o.Version))
 	h.actions()
@@ -75,6 +79,7 @@ func Handler(s *Service, o Options) http.Handler {
 	h.evidence()
 	h.reports()
 	h.webhooks()
+	h.keyAudit()
 	h.public()
 	h.describe()
 	h.operational()
@@ -198,15 +203,37 @@ func (h *handler) operational() {
 	})
 }
 
+// readiness remembers an answer for a second: probes need no key, and must not
+// be a way to make the store work.
+type readiness struct {
+	mu    sync.Mutex
+	asked bool
+	at    engine.Instant
+	err   error
+}
+
 // ready says whether the store answers and has the schema of this program.
 func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-	defer cancel()
-	if err := h.Ledger.CheckSchema(ctx); err != nil {
-		writeText(w, http.StatusServiceUnavailable, "not ready: "+h.asProblem(ctx, err).Detail+"\n")
+	if err := h.checkReady(r.Context()); err != nil {
+		writeText(w, http.StatusServiceUnavailable, "not ready: "+h.asProblem(r.Context(), err).Detail+"\n")
 		return
 	}
 	writeText(w, http.StatusOK, "ready\n")
+}
+
+func (h *handler) checkReady(ctx context.Context) error {
+	known := &h.readiness
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if known.asked && known.at == h.Now() {
+		return known.err
+	}
+	// The answer is for others too: whoever asked first may hang up.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	known.err = h.Ledger.CheckSchema(ctx)
+	known.asked, known.at = true, h.Now()
+	return known.err
 }
 
 func writeText(w http.ResponseWriter, status int, text string) {

@@ -43,7 +43,9 @@ func (h *handler) authenticate(right keys.Right) func(huma.Context, func(huma.Co
 		r, w := humago.Unwrap(hc)
 		caller, err := h.caller(r)
 		if err == nil {
-			err = caller.need(right)
+			if err = caller.need(right); err != nil {
+				h.note(r, keys.Use{Key: caller.Key, Status: http.StatusForbidden})
+			}
 		}
 		if err != nil {
 			p := h.answer(r.Context(), err)
@@ -53,11 +55,25 @@ func (h *handler) authenticate(right keys.Right) func(huma.Context, func(huma.Co
 			WriteProblem(w, p)
 			return
 		}
-		if h.Touch != nil {
-			h.Touch(caller.Tenant, caller.ID)
+		use := keys.Use{Key: caller.Key, Status: http.StatusInternalServerError} // unless it ends well
+		if hc.Operation().Path == eventsPath {
+			use.Status = http.StatusOK
+			h.note(r, use) // now: it may last for days
+			next(huma.WithValue(hc, callerContext, caller))
+			return
 		}
+		defer func() { h.note(r, use) }()
 		next(huma.WithValue(hc, callerContext, caller))
+		if use.Status = hc.Status(); use.Status == 0 { // nothing set it
+			use.Status = http.StatusOK
+		}
 	}
+}
+
+// note completes a use of a key and passes it on.
+func (h *handler) note(r *http.Request, use keys.Use) {
+	use.Route, use.From = routeOf(r), h.Guard.Address(r)
+	h.Note(use)
 }
 
 func (h *handler) caller(r *http.Request) (Caller, error) {
@@ -71,8 +87,10 @@ func (h *handler) caller(r *http.Request) (Caller, error) {
 	key, err := h.Guard.Find(r.Context(), h.Ledger, secret, h.Guard.Address(r), h.Now())
 	switch {
 	case errors.Is(err, keys.ErrInvalid):
+		h.note(r, keys.Use{Status: http.StatusUnauthorized})
 		return Caller{}, unauthorized("the key is unknown")
 	case errors.Is(err, keys.ErrRevoked), errors.Is(err, keys.ErrExpired):
+		h.note(r, keys.Use{Key: key, Status: http.StatusUnauthorized, Gone: err})
 		return Caller{}, unauthorized("%v; ask for a new one", err)
 	}
 	return Caller{key}, err

@@ -44,6 +44,7 @@ func TestRoleByEndpoint(t *testing.T) {
 		{"summary", "GET", "/v1/actions/summary", "", 200, 403, 200, 200, 401},
 		{"orphans", "GET", "/v1/reports/orphans", "", 403, 403, 200, 200, 401},
 		{"rejected facts", "GET", "/v1/facts/rejected", "", 403, 403, 200, 200, 401},
+		{"audit log of keys", "GET", "/v1/keys/audit", "", 403, 403, 200, 200, 401},
 		{"sources", "GET", "/v1/sources", "", 403, 403, 200, 200, 401},
 		{"contracts", "GET", "/v1/contracts", "", 403, 403, 200, 200, 401},
 		{"contract", "GET", "/v1/contracts/refund_workflow", "", 403, 403, 200, 200, 401},

@@ -53,14 +53,19 @@ type Request struct {
 	ExpiresAt *engine.Instant
 }
 
-// Create makes a key, stores its hash and returns the secret, which is not
-// kept anywhere.
+// Create makes a key, stores its hash, notes it in the audit log and returns
+// the secret, which is not kept anywhere.
 func Create(ctx context.Context, store ledger.Ledger, request Request, now engine.Instant) (ledger.Key, configopaque.String, error) {
 	key, secret, err := Make(request, now)
 	if err != nil {
 		return ledger.Key{}, "", err
 	}
-	err = store.Update(ctx, func(tx ledger.Tx) error { return tx.CreateKey(ctx, key) })
+	err = store.Update(ctx, func(tx ledger.Tx) error {
+		if err := tx.CreateKey(ctx, key); err != nil {
+			return err
+		}
+		return tx.NoteKeyEvents(ctx, []ledger.KeyEvent{about(key, ledger.KeyCreated, key.Role, now)})
+	})
 	if err != nil {
 		return ledger.Key{}, "", err
 	}
@@ -94,7 +99,7 @@ func Make(request Request, now engine.Instant) (ledger.Key, configopaque.String,
 	return key, configopaque.String(start + text), nil
 }
 
-// ErrGone: a key that is revoked or has expired cannot be rotated; it is wrapped with the reason.
+// ErrGone: a key that is revoked, has expired or was rotated before cannot be rotated; it is wrapped with the reason.
 var ErrGone = errors.New("cannot rotate the key")
 
 // MostGrace bounds how long two secrets of one key may be good.
@@ -120,6 +125,17 @@ func Rotate(ctx context.Context, store ledger.Ledger, tenant, id string, grace e
 		case old.ExpiresAt != nil && *old.ExpiresAt <= now:
 			return fmt.Errorf("%w: %w", ErrGone, ErrExpired)
 		}
+		// This first: who rotates the same key at the same time waits here, and then sees the successor.
+		if err := tx.ExpireKey(ctx, tenant, id, now.Add(grace)); err != nil {
+			return err
+		}
+		successor, err := successorOf(ctx, tx, tenant, id)
+		switch {
+		case err != nil:
+			return err
+		case successor != "":
+			return fmt.Errorf("%w: it was rotated already, and is only good until its users have changed over to %s; rotate that one", ErrGone, successor)
+		}
 		request := Request{Role: old.Role, Tenant: tenant, Sources: old.Sources}
 		if old.ExpiresAt != nil {
 			end := now.Add(engine.Duration(*old.ExpiresAt - old.CreatedAt))
@@ -128,7 +144,12 @@ func Rotate(ctx context.Context, store ledger.Ledger, tenant, id string, grace e
 		if key, secret, err = Make(request, now); err != nil {
 			return err
 		}
-		return errors.Join(tx.CreateKey(ctx, key), tx.ExpireKey(ctx, tenant, id, now.Add(grace)))
+		if err := tx.CreateKey(ctx, key); err != nil {
+			return err
+		}
+		return tx.NoteKeyEvents(ctx, []ledger.KeyEvent{
+			about(old, ledger.KeyRotated, key.ID, now), about(key, ledger.KeyCreated, key.Role, now),
+		})
 	})
 	if err != nil {
 		return ledger.Key{}, "", err
@@ -176,8 +197,8 @@ func checkRequest(r Request) ([]string, error) {
 	return slices.Compact(sources), nil
 }
 
-// Find recognises a secret. It fails with ErrInvalid, ErrRevoked or
-// ErrExpired, or as the store fails.
+// Find recognises a secret. It fails with ErrInvalid, or as the store fails, or
+// with ErrRevoked or ErrExpired: then it returns the key all the same, for the audit log.
 func Find(ctx context.Context, store ledger.Ledger, secret configopaque.String, now engine.Instant) (ledger.Key, error) {
 	if !wellFormed(string(secret)) {
 		return ledger.Key{}, ErrInvalid
@@ -196,9 +217,9 @@ func Find(ctx context.Context, store ledger.Ledger, secret configopaque.String, 
 	case subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1:
 		return ledger.Key{}, ErrInvalid
 	case key.RevokedAt != nil:
-		return ledger.Key{}, ErrRevoked
+		return key, ErrRevoked
 	case key.ExpiresAt != nil && *key.ExpiresAt <= now:
-		return ledger.Key{}, ErrExpired
+		return key, ErrExpired
 	}
 	return key, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,5 +197,67 @@ func TestRotateAtOnce(t *testing.T) {
 	}
 	if _, err := Find(ctx, s, oldSecret, 200); !errors.Is(err, ErrExpired) {
 		t.Error(err)
+	}
+}
+
+// TestAuditLogOfWhatWasDone: in the transaction that did it, and never with the secret.
+func TestAuditLogOfWhatWasDone(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), store(t)
+	old, oldSecret, err := Create(ctx, s, Request{Role: ledger.RoleViewer, Tenant: "acme"}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, secret, err := Rotate(ctx, s, "acme", old.ID, engine.Day, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = Rotate(ctx, s, "acme", old.ID, engine.Day, 300) // in its grace period
+	if want := "cannot rotate the key: it was rotated already, and is only good until its users have changed over to " + key.ID + "; rotate that one"; !errors.Is(err, ErrGone) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	for _, at := range []engine.Instant{400, 500} { // the second time does nothing
+		if err := Revoke(ctx, s, "acme", key.ID, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Revoke(ctx, s, "globex", key.ID, 600); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("another tenant's: %v", err)
+	}
+	var events []ledger.KeyEvent
+	var known []ledger.Key
+	if err := s.View(ctx, func(tx ledger.Tx) error {
+		page, err := tx.KeyEvents(ctx, "acme", ledger.KeyEventFilter{})
+		events = page.Events
+		if err == nil {
+			known, err = tx.ListKeys(ctx, "acme")
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	event := func(kind string, key ledger.Key, detail string, at engine.Instant) ledger.KeyEvent {
+		return ledger.KeyEvent{Tenant: "acme", Kind: kind, KeyID: key.ID, Prefix: key.Prefix, Detail: detail, FirstAt: at, LastAt: at, Times: 1}
+	}
+	want := []ledger.KeyEvent{
+		event(ledger.KeyCreated, old, ledger.RoleViewer, 100), event(ledger.KeyCreated, key, ledger.RoleViewer, 200),
+		event(ledger.KeyRotated, old, key.ID, 200), event(ledger.KeyRevoked, key, "", 400),
+	}
+	slices.SortFunc(events, func(a, b ledger.KeyEvent) int {
+		if a.FirstAt != b.FirstAt {
+			return int(a.FirstAt - b.FirstAt)
+		}
+		return strings.Compare(a.Kind, b.Kind)
+	})
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Error(diff)
+	}
+	if len(known) != 2 || known[1].RevokedAt == nil || *known[1].RevokedAt != 400 {
+		t.Errorf("keys: %+v", known)
+	}
+	for _, text := range []configopaque.String{secret, oldSecret} {
+		if strings.Contains(fmt.Sprintf("%+v", events), string(text[len(text)-30:])) {
+			t.Error("the log holds a secret")
+		}
 	}
 }

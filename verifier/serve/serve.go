@@ -197,7 +197,7 @@ func (s *sidecar) wire(ctx context.Context) error {
 	}
 	page, err := web.New(web.Config{
 		Ledger: s.store, Contracts: contracts, Feed: s.feed, Now: s.Now, TraceURL: s.Page.TraceURL, PublicURL: s.Emit.PublicURL, Store: redact(s.Store),
-		Secure: s.TLS != nil, Guard: guard, Touch: s.uses.Touch, Logger: s.Logger,
+		Secure: s.TLS != nil, Guard: guard, Note: s.uses.Note, Logger: s.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -243,7 +243,7 @@ func (s *sidecar) wire(ctx context.Context) error {
 		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Feed: s.feed, Logger: s.Logger, OnPushed: s.refused,
 	})
 	return s.wireServer(ctx, s.page.Handler(api.Handler(service, api.Options{
-		Version: s.Version, Registry: s.registry, Guard: guard, Touch: s.uses.Touch, RequestTimeout: s.RequestTimeout, BodyTimeout: s.bodyTimeout,
+		Version: s.Version, Registry: s.registry, Guard: guard, Note: s.uses.Note, RequestTimeout: s.RequestTimeout, BodyTimeout: s.bodyTimeout,
 	})))
 }
 

@@ -158,9 +158,7 @@ func (p *Page) signed(h handler) http.HandlerFunc {
 		if err := p.Guard.Admit(s.hash); err != nil {
 			return err
 		}
-		if p.Touch != nil {
-			p.Touch(s.Tenant, s.KeyID)
-		}
+		p.note(r, keys.Use{Key: ledger.Key{Tenant: s.Tenant, ID: s.KeyID, Prefix: s.Prefix}, Status: http.StatusOK})
 		r = r.WithContext(context.WithValue(r.Context(), sessionContext, s))
 		if err := h(w, r); err != nil {
 			p.fail(w, r, err) // with the session's navigation
@@ -249,26 +247,37 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) error {
 	key, err := p.Guard.Find(r.Context(), p.Ledger, secret, p.Guard.Address(r), p.Now())
 	switch {
 	case errors.Is(err, keys.ErrInvalid):
+		p.note(r, keys.Use{Status: http.StatusUnauthorized})
 		return p.askForKey(w, r, http.StatusUnauthorized, next, "No such key. A viewer key begins with cs_viewer_.")
 	case errors.Is(err, keys.ErrRevoked), errors.Is(err, keys.ErrExpired):
+		p.note(r, keys.Use{Key: key, Status: http.StatusUnauthorized, Gone: err})
 		return p.askForKey(w, r, http.StatusUnauthorized, next, "This key is not good any more. Ask for a new one.")
 	case err != nil:
 		return err
 	case !p.good(key):
+		p.note(r, keys.Use{Key: key, Status: http.StatusForbidden})
 		return p.askForKey(w, r, http.StatusForbidden, next, "A "+key.Role+" key cannot sign in here. Use a viewer key.")
 	}
 	value, err := seal(ticket{key.Tenant, key.ID, p.Now().Add(SessionFor)}, key.Hash)
 	if err != nil {
 		return err
 	}
-	if p.Touch != nil {
-		p.Touch(key.Tenant, key.ID)
-	}
+	p.note(r, keys.Use{Key: key, Status: http.StatusSeeOther})
 	seconds := int((time.Duration(SessionFor) * time.Second).Seconds())
 	http.SetCookie(w, p.cookie("session", value, http.SameSiteLaxMode, seconds))
 	http.SetCookie(w, p.cookie("form", "", http.SameSiteStrictMode, -1))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 	return nil
+}
+
+// note completes a use of a key and passes it on.
+func (p *Page) note(r *http.Request, use keys.Use) {
+	if p.Note == nil {
+		return
+	}
+	_, use.Route, _ = strings.Cut(r.Pattern, " ")
+	use.From = p.Guard.Address(r)
+	p.Note(use)
 }
 
 // signOut forgets the cookie.

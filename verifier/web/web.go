@@ -48,8 +48,8 @@ type Config struct {
 	Secure bool
 	// Guard recognises keys and slows who asks too much; nil has no limits. Share it with the API.
 	Guard *keys.Guard
-	// Touch notes the use of a key; may be nil.
-	Touch func(tenant, keyID string)
+	// Note takes every use of a key, also refused ones; may be nil.
+	Note func(keys.Use)
 	// Patience is how long a page waits for a count before it shows what is known; default 30 milliseconds.
 	Patience time.Duration
 	// Heartbeat is how often a quiet connection of an open page says that it is there; default 20 seconds.
