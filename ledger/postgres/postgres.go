@@ -46,6 +46,15 @@ func WithApplicationName(name string) Option {
 	return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = name }
 }
 
+// sessionSettings are those of every connection of the pool, unless the URL says otherwise.
+var sessionSettings = map[string]string{
+	"application_name": "countersign", "jit": "off", "lock_timeout": "10s",
+	// A plan that is kept from when a table was nearly empty must not read all of it later.
+	"enable_seqscan": "off",
+	// A program that froze in the middle of a transaction holds up verifiers no longer than this.
+	"idle_in_transaction_session_timeout": "60s",
+}
+
 // Open sets up a store at a postgres:// URL, or a libpq key=value string with
 // the same settings. It does not connect: a server that is down shows as
 // ledger.ErrUnavailable from the first call, and is reconnected to when it is
@@ -56,13 +65,7 @@ func Open(ctx context.Context, url string, options ...Option) (ledger.Ledger, er
 		return nil, fmt.Errorf("store URL: %w", err) // the text has the password removed
 	}
 	settings := config.ConnConfig.RuntimeParams
-	for name, value := range map[string]string{
-		"application_name": "countersign", "jit": "off", "lock_timeout": "10s",
-		// A plan that is kept from when a table was nearly empty must not read all of it later.
-		"enable_seqscan": "off",
-		// A program that froze in the middle of a transaction holds up verifiers no longer than this.
-		"idle_in_transaction_session_timeout": "60s",
-	} {
+	for name, value := range sessionSettings {
 		if _, set := settings[name]; !set {
 			settings[name] = value
 		}

@@ -56,3 +56,21 @@ INSERT INTO key_events
 SELECT 'tenant_' || i % 4, md5(i::text), (ARRAY['used', 'refused', 'created'])[1 + i % 3], 'key_' || i % 200, 'ck_', '/v1/actions', '2xx', '192.0.2.' || i % 250, '',
   1790000000 + i * 60, 1790000000 + i * 60, 1
 FROM generate_series(0, 7999) i;
+
+
+INSERT INTO parkings
+SELECT tenant_id, latest_seq, 16, claim_id, requested_at, 'error' FROM claims WHERE requested_at % 3 = 0;
+INSERT INTO new_links (tenant_id, subjects, linked_subjects)
+SELECT 'tenant_' || i % 4, ARRAY['order_' || i], ARRAY['ticket_' || i] FROM generate_series(0, 1999) i;
+INSERT INTO retentions
+SELECT 'tenant_' || i % 4, 1700000000 + i, 1790000000, 10, 10 FROM generate_series(0, 1999) i;
+INSERT INTO rejected_facts
+SELECT 'tenant_' || i % 4, md5(i::text), 'fact', (ARRAY['payments', 'shop', 'crm'])[1 + i % 3], 'c', 'invalid', 'error', 're_' || i, 'order_' || i, '{}',
+  1790000000 + i, 1790000000 + i, 1
+FROM generate_series(0, 3999) i;
+INSERT INTO webhook_cursors
+SELECT 'tenant_' || i % 4, 'endpoint_' || i / 4, 10, 0 FROM generate_series(0, 399) i;
+INSERT INTO webhook_deliveries (tenant_id, delivery_id, endpoint, seq, n, kind, payload, created_at, state, due_at, finished_at)
+SELECT 'tenant_' || i % 4, 'delivery_' || i, 'endpoint_' || i / 4 % 5, i / 4, 0, 'action.verified', '{}', 1790000000 + i, s.state, 1790000000 + i,
+  CASE WHEN s.state <> 'waiting' THEN 1790000000 + i END
+FROM generate_series(0, 11999) i, LATERAL (SELECT (ARRAY['waiting', 'dead', 'delivered', 'delivered', 'delivered', 'delivered', 'delivered'])[1 + i % 7]) s(state);
