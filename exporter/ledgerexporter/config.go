@@ -81,9 +81,23 @@ func NewDefaultConfig() *Config {
 		Trust:         engine.Shared.String(),
 		Tenant:        engine.DefaultTenant,
 		TimeoutConfig: timeout,
-		QueueConfig:   configoptional.Some(exporterhelper.NewDefaultQueueConfig()),
+		QueueConfig:   configoptional.Some(defaultQueue()),
 		RetryConfig:   retry,
 	}
+}
+
+// defaultQueue makes few large transactions of many small requests: each costs
+// six round trips and a flush to disk, whatever its size. What comes seldom
+// waits for others for a twentieth of a second.
+func defaultQueue() exporterhelper.QueueBatchConfig {
+	batch := exporterhelper.NewDefaultBatchConfig()
+	batch.MinSize = 5000
+	batch.FlushTimeout = 50 * time.Millisecond
+	queue := exporterhelper.NewDefaultQueueConfig()
+	queue.Batch = configoptional.Some(batch)
+	// Four connections keep the database busy with batches of this size.
+	queue.NumConsumers = 4
+	return queue
 }
 
 func createDefaultConfig() component.Config { return NewDefaultConfig() }

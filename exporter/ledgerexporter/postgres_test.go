@@ -45,7 +45,7 @@ func TestOutageOfPostgreSQL(t *testing.T) {
 	}
 	send := func(from, to int) {
 		for i := from; i < to; i++ {
-			if err := e.ConsumeTraces(t.Context(), spans(withAction(refund(i)))); err != nil {
+			if err := e.ConsumeTraces(t.Context(), given(spans(withAction(refund(i))))); err != nil {
 				t.Fatal(err)
 			}
 		}

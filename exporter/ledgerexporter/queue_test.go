@@ -91,7 +91,7 @@ func TestQueueOutlivesAShutdownDuringAnOutage(t *testing.T) {
 	for i := range 20 {
 		td := spans(withAction(refund(i)))
 		td.MarkReadOnly()
-		if err := e.ConsumeTraces(t.Context(), td); err != nil {
+		if err := e.ConsumeTraces(t.Context(), given(td)); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, refund(i).Action.ActionID)
@@ -127,6 +127,9 @@ func TestDefaultsGiveNothingUp(t *testing.T) {
 	if config.TimeoutConfig.Timeout != 30*time.Second {
 		t.Errorf("timeout %s", config.TimeoutConfig.Timeout)
 	}
+	if batch := config.QueueConfig.Get().Batch; !batch.HasValue() || batch.Get().FlushTimeout > 100*time.Millisecond {
+		t.Errorf("many small requests make as many transactions, or what comes seldom waits: %+v", batch)
+	}
 	if !config.QueueConfig.HasValue() || config.QueueConfig.Get().BlockOnOverflow {
 		t.Error("there is no queue, or it holds senders when it is full")
 	}
@@ -143,7 +146,7 @@ func TestFullQueueTellsTheSender(t *testing.T) {
 	var taken []string
 	var refusal error
 	for i := range 50 {
-		err := e.ConsumeTraces(t.Context(), spans(withAction(refund(i))))
+		err := e.ConsumeTraces(t.Context(), given(spans(withAction(refund(i)))))
 		if err == nil {
 			taken = append(taken, refund(i).Action.ActionID)
 			continue

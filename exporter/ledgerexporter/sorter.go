@@ -18,13 +18,14 @@ const (
 	kindLink    kind = "link"
 )
 
-// item is one thing to write; kind says which field holds it.
+// item is one thing to write; kind says which field holds it. Items are many, so
+// they point to what is large.
 type item struct {
 	kind    kind
 	tenant  string
-	action  ledger.RecordRequest
-	context ledger.TraceContext
-	fact    engine.Fact
+	action  *ledger.RecordRequest
+	context *ledger.TraceContext
+	fact    *engine.Fact
 	// receivedNanos is when the fact's record was received; 0 when unknown.
 	receivedNanos int64
 	// refused says that the item was not written and will not be.
@@ -78,14 +79,14 @@ func (s *sorter) sort(batch *record.Batch, t *tally) []item {
 	}
 	for i := range batch.Actions {
 		a := &batch.Actions[i]
-		it := item{kind: kindAction, action: ledger.RecordRequest{
+		it := item{kind: kindAction, action: &ledger.RecordRequest{
 			Action: a.Action, StartedNanos: a.StartedNanos, Verify: true, // decision D15
 		}}
 		take(it, s.may(&it, a.Tenant, s.role == Recorder))
 	}
 	for i := range batch.Contexts {
 		c := &batch.Contexts[i]
-		it := item{kind: kindContext, context: ledger.TraceContext{
+		it := item{kind: kindContext, context: &ledger.TraceContext{
 			TraceID: c.TraceID, SpanID: c.SpanID, StartNanos: c.StartNanos, EndNanos: c.EndNanos,
 			Agent: c.Agent, Session: c.Session,
 		}}
@@ -126,7 +127,7 @@ func kindOf(key string) kind {
 // record speak through an exporter that was given their source.
 func (s *sorter) fact(f *record.Fact) (it item, reason string) {
 	ofAgent := f.Fact.Source == engine.AgentSource
-	it = item{kind: kindFact, fact: f.Fact, receivedNanos: f.ReceivedNanos, path: s.path(f.Connection, f.Trust)}
+	it = item{kind: kindFact, fact: &f.Fact, receivedNanos: f.ReceivedNanos, path: s.path(f.Connection, f.Trust)}
 	reason = s.may(&it, f.Tenant, ofAgent == (s.role == Recorder))
 	if reason == "" && !ofAgent && !s.sources[f.Fact.Source] {
 		reason = reasonSource

@@ -16,7 +16,9 @@ type share struct {
 	actions  []ledger.RecordRequest
 	contexts []ledger.TraceContext
 	evidence map[path]*evidence
-	paths    []path // of evidence, in the order met
+	// items is how many items the batch has: what most of them are made of comes one way.
+	items int
+	paths []path // of evidence, in the order met
 }
 
 // evidence is what came one way, with the items that it was made of.
@@ -35,7 +37,7 @@ func shares(items []item) []*share {
 		it := &items[i]
 		s := byTenant[it.tenant]
 		if s == nil {
-			s = &share{tenant: it.tenant, evidence: map[path]*evidence{}}
+			s = &share{tenant: it.tenant, evidence: map[path]*evidence{}, items: len(items) - i}
 			byTenant[it.tenant] = s
 			all = append(all, s)
 		}
@@ -47,12 +49,15 @@ func shares(items []item) []*share {
 func (s *share) take(it *item) {
 	switch it.kind {
 	case kindAction:
-		s.actions = append(s.actions, it.action)
+		s.actions = append(s.actions, *it.action)
 	case kindContext:
-		s.contexts = append(s.contexts, it.context)
+		s.contexts = append(s.contexts, *it.context)
 	case kindFact:
 		came := s.came(it.path)
-		came.facts, came.factItems = append(came.facts, it.fact), append(came.factItems, it)
+		if came.facts == nil && len(s.paths) == 1 {
+			came.facts, came.factItems = make([]engine.Fact, 0, s.items), make([]*item, 0, s.items)
+		}
+		came.facts, came.factItems = append(came.facts, *it.fact), append(came.factItems, it)
 	case kindLink:
 		came := s.came(it.path)
 		came.links, came.linkItems = append(came.links, it.link), append(came.linkItems, it)

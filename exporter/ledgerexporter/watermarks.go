@@ -30,7 +30,7 @@ const maxObserved = 10_000
 //   - for facts that were received before this exporter started or last failed
 //     to write: what was received before those may still be in the queue, behind them;
 //   - behind the clock of this host at the time a fact came, however fast the
-//     sender's is.
+//     sender's is, less the time that a batch may wait to be filled.
 //
 // What the store refused moves nothing. It is no evidence, and holds nothing
 // either: one poisoned fact would hold its source for ever.
@@ -42,6 +42,8 @@ const maxObserved = 10_000
 type watermarks struct {
 	configs map[string]WatermarkConfig
 	tenant  string
+	// filling is how long a received item may wait until its batch is begun.
+	filling time.Duration
 
 	// gate is held for reading while a batch is looked through, and for writing
 	// while watermarks are worked out: no batch is on its way then unseen.
@@ -86,6 +88,9 @@ type observation struct {
 
 func newWatermarks(config *Config) *watermarks {
 	w := &watermarks{configs: map[string]WatermarkConfig{}, tenant: config.Tenant, states: map[observed]*observation{}, outstanding: map[digest]*outstanding{}, lost: map[observed]engine.Instant{}}
+	if queue := config.QueueConfig; queue.HasValue() && queue.Get().Batch.HasValue() {
+		w.filling = queue.Get().Batch.Get().FlushTimeout
+	}
 	for source, one := range config.Watermarks {
 		w.configs[engine.Fold(source)] = one
 	}
@@ -197,7 +202,7 @@ func (w *watermarks) observe(it *item, now time.Time) {
 	if !w.isFresh(it.receivedNanos, config, now) {
 		return
 	}
-	clock, err := engine.InstantOf(now)
+	clock, err := engine.InstantOf(now.Add(-w.filling))
 	if err != nil {
 		return
 	}
@@ -258,7 +263,7 @@ func (w *watermarks) waiting() map[observed]engine.Instant {
 
 func (w *watermarks) reached(key observed, state *observation, now time.Time) (engine.Instant, bool) {
 	config := w.configs[key.source]
-	clock, err := engine.InstantOf(now)
+	clock, err := engine.InstantOf(now.Add(-w.filling))
 	if err != nil {
 		return 0, false
 	}

@@ -31,6 +31,7 @@ func setupWatermarks(t *testing.T) *watermarkBundle {
 	b := &watermarkBundle{t: t, clock: time.Unix(noonOfMarks, 0)}
 	b.bundle = setup(t, func(c *Config) {
 		evidenceOf("stripe", "crm", "erp")(c)
+		c.QueueConfig.Get().Batch.Get().FlushTimeout = 0 // the clock of the tests is a whole second
 		c.Watermarks = map[string]WatermarkConfig{
 			"Stripe": {Lateness: time.Minute}, "crm": {Lateness: time.Minute, IdleTimeout: 10 * time.Minute},
 		}
@@ -135,6 +136,13 @@ func TestD12_ObservedWatermarks(t *testing.T) {
 		b.want("an hour ahead", map[string]int{"stripe": -60})
 		b.passes(30 * time.Minute)
 		b.want("silence since", map[string]int{"stripe": -60})
+	})
+	t.Run("what may wait for its batch to fill holds it", func(t *testing.T) {
+		t.Parallel()
+		b := setupWatermarks(t)
+		b.watermarks.filling = 90 * time.Second
+		b.send("stripe", 3600)
+		b.want("an hour ahead", map[string]int{"stripe": -150})
 	})
 	t.Run("what may wait in the queue holds it", func(t *testing.T) {
 		t.Parallel()

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -60,6 +61,9 @@ func FromLogs(ld plog.Logs) Batch {
 			ours := scope.Scope().Name() == EvidenceScope
 			for _, entry := range scope.LogRecords().All() {
 				b.readLog(entry, ours)
+				if len(b.Facts) == 1 { // where one record carries a fact, most do
+					b.Facts = slices.Grow(b.Facts, ld.LogRecordCount())
+				}
 			}
 		}
 	}

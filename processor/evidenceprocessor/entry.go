@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -79,7 +78,7 @@ func parseJSON(text []byte) (any, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return nil, fmt.Errorf("it is no JSON at byte %d: %w", decoder.InputOffset(), err)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+	if rest := text[decoder.InputOffset():]; len(bytes.TrimLeft(rest, " \t\r\n")) > 0 {
 		return nil, fmt.Errorf("there is more behind the JSON at byte %d", decoder.InputOffset())
 	}
 	return value, nil
