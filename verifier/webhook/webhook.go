@@ -344,19 +344,27 @@ func (e *endpoint) backOff(attempts int, asked time.Duration) engine.Duration {
 	return engine.Duration((pause + time.Second - 1) / time.Second)
 }
 
-// expire removes now and then what is old.
+// expire removes now and then what is old: a batch, and the next with the next
+// round as long as there is more, so that it keeps up with any traffic.
 func (e *endpoint) expire(ctx context.Context) error {
 	now := e.Now()
 	if now < e.nextExpiry {
 		return nil
 	}
-	e.nextExpiry = now.Add(expireEvery)
-	return e.Ledger.Update(ctx, func(tx ledger.Tx) error {
-		keep := func(d time.Duration) engine.Instant { return now.Sub(engine.Duration(d / time.Second)) }
-		if _, err := tx.ExpireDeliveries(ctx, e.Tenant, e.Name, ledger.DeliveryDelivered, keep(e.config.KeepDelivered), expireBatch); err != nil {
-			return err
+	more := false
+	err := e.Ledger.Update(ctx, func(tx ledger.Tx) error {
+		more = false
+		for state, keep := range map[string]time.Duration{ledger.DeliveryDelivered: e.config.KeepDelivered, ledger.DeliveryDead: e.config.KeepDead} {
+			n, err := tx.ExpireDeliveries(ctx, e.Tenant, e.Name, state, now.Sub(engine.Duration(keep/time.Second)), expireBatch)
+			if err != nil {
+				return err
+			}
+			more = more || n == expireBatch
 		}
-		_, err := tx.ExpireDeliveries(ctx, e.Tenant, e.Name, ledger.DeliveryDead, keep(e.config.KeepDead), expireBatch)
-		return err
+		return nil
 	})
+	if err != nil || !more {
+		e.nextExpiry = now.Add(expireEvery)
+	}
+	return err
 }

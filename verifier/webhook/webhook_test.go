@@ -388,3 +388,51 @@ func TestBackOff(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiryKeepsUp: more than a batch is old, and goes without waiting for the next minute.
+func TestExpiryKeepsUp(t *testing.T) {
+	t.Parallel()
+	const old = 2*expireBatch + 10
+	f := newFixture(t)
+	f.known(t, "x")
+	made := make([]ledger.NewDelivery, old)
+	ids := make([]string, old)
+	results := make([]ledger.DeliveryResult, old)
+	for i := range made {
+		ids[i] = fmt.Sprintf("msg_%d", i)
+		made[i] = ledger.NewDelivery{ID: ids[i], Event: ledger.Position{Seq: int64(i + 1)}, Kind: "action.verified", Payload: "{}"}
+		results[i] = ledger.DeliveryResult{ID: ids[i], State: ledger.DeliveryDelivered, Status: http.StatusOK, DueAt: noon}
+	}
+	if err := f.store.Update(t.Context(), func(tx ledger.Tx) error {
+		lease := ledger.Lease{Owner: "before", Now: noon, Until: noon.Add(engine.Minute)}
+		at, err := tx.LockWebhook(t.Context(), tenant, "x")
+		if err != nil {
+			return err
+		}
+		if err := tx.EnqueueDeliveries(t.Context(), tenant, "x", at, made, noon); err != nil {
+			return err
+		}
+		if _, err := tx.LeaseDeliveries(t.Context(), tenant, "x", lease, old); err != nil {
+			return err
+		}
+		return tx.CompleteDeliveries(t.Context(), tenant, "before", results, noon)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	kept := func() (known []string) {
+		if err := f.store.Rehearse(t.Context(), func(tx ledger.Tx) (err error) {
+			known, err = tx.ReplayDeliveries(t.Context(), tenant, ids, noon)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return known
+	}
+	if got := len(kept()); got != old {
+		t.Fatalf("%d deliveries are kept, want %d", got, old)
+	}
+	c := config(to("x", receive(t, nil).URL))
+	f.clock.Add(int64(c.KeepDelivered/time.Second) + 1) // and no further: the next minute never comes
+	f.running(t, "a", c)
+	within(t, "all that is old is gone", func() bool { return len(kept()) == 0 })
+}
