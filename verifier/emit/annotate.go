@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configtls"
@@ -69,8 +70,11 @@ type annotator struct {
 // mostPatience is less than a lease.
 const mostPatience = 40 * time.Second
 
+// patience bounds a batch that may take more than one request.
+func patience(c Config) time.Duration { return min(3*c.Timeout, mostPatience) }
+
 func newAnnotator(api annotationAPI, store ledger.Ledger, c Config) *annotator {
-	return &annotator{api, store, c.PublicURL, min(3*c.Timeout, mostPatience)}
+	return &annotator{api, store, c.PublicURL, patience(c)}
 }
 
 func (a *annotator) wants(i *item) bool {
@@ -256,7 +260,18 @@ func (p *poster) post(ctx context.Context, path string, body any) error {
 	if response.StatusCode/100 == 2 {
 		return err
 	}
-	return &statusError{response.StatusCode, fmt.Sprintf("%s answers %s: %s", p.base+path, response.Status, strings.ToValidUTF8(string(said[:min(len(said), mostQuoted)]), "\uFFFD"))}
+	return &statusError{response.StatusCode, fmt.Sprintf("%s answers %s: %s", p.base+path, response.Status, quote(said))}
+}
+
+// quote is the beginning of an answer in words, which may be part of a binary message.
+func quote(said []byte) string {
+	text := strings.ToValidUTF8(string(said[:min(len(said), mostQuoted)]), "\uFFFD")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text))
 }
 
 func (p *poster) close() error {

@@ -190,8 +190,8 @@ func (h *httpClient) post(ctx context.Context, path string, message []byte) ([]b
 	switch {
 	case response.StatusCode >= 200 && response.StatusCode < 300:
 		return body, err
-	case response.StatusCode == http.StatusBadRequest, response.StatusCode == http.StatusRequestEntityTooLarge:
-		return nil, fmt.Errorf("%w: %s answers %s", errRefused, h.base+path, response.Status)
+	case refusal(response.StatusCode):
+		return nil, fmt.Errorf("%w: %s answers %s: %s", errRefused, h.base+path, response.Status, quote(body))
 	}
 	return nil, fmt.Errorf("%s answers %s", h.base+path, response.Status)
 }

@@ -40,7 +40,10 @@ type Emitter struct {
 	// routes is empty when nothing is told anywhere.
 	routes []*route
 	taken  taken
-	events *prometheus.CounterVec
+	// refusals are counted to know when to give up.
+	refusals refusals
+	events   *prometheus.CounterVec
+	givenUp  *prometheus.CounterVec
 }
 
 const (
@@ -63,12 +66,15 @@ func New(ctx context.Context, c Config, o Options) (*Emitter, error) {
 	if o.PollInterval <= 0 {
 		o.PollInterval = time.Second
 	}
-	e := &Emitter{Options: o, config: c, taken: newTaken()}
+	e := &Emitter{Options: o, config: c, taken: newTaken(), refusals: newRefusals()}
 	e.events = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "countersign_emitted_events_total", Help: "Events of the outbox by kind and what became of them: sent, failed (they are sent again), discarded.",
+		Name: "countersign_emitted_events_total", Help: "Events of the outbox by kind and what became of them: sent, failed (they are sent again), discarded, given_up (a destination refused them for good).",
 	}, []string{"kind", "result"})
+	e.givenUp = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_emit_given_up_total", Help: "Events that a destination refused so often, and for good, that they were given up for it.",
+	}, []string{"destination"})
 	if o.Registry != nil {
-		o.Registry.MustRegister(e.events)
+		o.Registry.MustRegister(e.events, e.givenUp)
 	}
 	if err := e.connect(ctx); err != nil {
 		return nil, errors.Join(err, e.close())
@@ -84,21 +90,21 @@ func (e *Emitter) connect(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.routes = append(e.routes, &route{destination: &otlp{client, writer{c, e.Version}, c, e.Logger}})
+		e.routes = append(e.routes, &route{name: "otlp", destination: &otlp{client, writer{c, e.Version}, c, e.Logger}})
 	}
 	if c.Phoenix.Endpoint != "" {
 		phoenix, err := newPhoenix(ctx, c, e.Version, e.Now, e.Logger)
 		if err != nil {
 			return err
 		}
-		e.routes = append(e.routes, &route{destination: newAnnotator(phoenix, e.Ledger, c)})
+		e.routes = append(e.routes, &route{name: "phoenix", destination: newAnnotator(phoenix, e.Ledger, c)})
 	}
 	if c.Langfuse.Endpoint != "" {
 		langfuse, err := newLangfuse(ctx, c, e.Version)
 		if err != nil {
 			return err
 		}
-		e.routes = append(e.routes, &route{destination: newAnnotator(langfuse, e.Ledger, c)})
+		e.routes = append(e.routes, &route{name: "langfuse", destination: newAnnotator(langfuse, e.Ledger, c)})
 	}
 	return nil
 }
@@ -159,13 +165,13 @@ func (e *Emitter) backOff(failures int) time.Duration {
 }
 
 // longestWait bounds the pause between attempts for events that only one of
-// several destinations has not taken: many of them must not keep the outbox
-// busy while that destination is away for long.
+// several destinations has not taken, or that one refuses: many of them must
+// not keep the outbox busy for long.
 const longestWait = 10 * time.Minute
 
-func (e *Emitter) retryAt(event ledger.OutboxEvent) engine.Instant {
+func (e *Emitter) retryAt(event ledger.OutboxEvent, failure error) engine.Instant {
 	wait := e.backOff(event.Attempts + 1)
-	if e.taken.waits(event) {
+	if e.taken.waits(event) || permanent(failure) {
 		wait = min(firstBackOff<<min(event.Attempts, 20), longestWait)
 	}
 	return e.Now().Add(engine.Duration(wait / time.Second))
@@ -229,9 +235,12 @@ func (e *Emitter) complete(ctx context.Context, leased []ledger.OutboxEvent, fai
 	for i, event := range leased {
 		result := "sent"
 		switch {
+		case errors.Is(failures[i], errGivenUp):
+			result = "given_up"
+			delivered = append(delivered, event)
 		case failures[i] != nil:
 			result = "failed"
-			retry = append(retry, ledger.OutboxRetry{Tenant: event.Tenant, ID: event.ID, RetryAt: e.retryAt(event), Error: failures[i].Error()})
+			retry = append(retry, ledger.OutboxRetry{Tenant: event.Tenant, ID: event.ID, RetryAt: e.retryAt(event, failures[i]), Error: failures[i].Error()})
 		case len(e.routes) == 0:
 			result = "discarded"
 			fallthrough

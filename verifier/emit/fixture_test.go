@@ -3,6 +3,7 @@ package emit
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 
 	"compress/gzip"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -39,6 +41,9 @@ type fixture struct {
 	clock     atomic.Int64
 	// spanID of the actions; empty takes actionSpan, - none.
 	spanID string
+	// registry and logger of the emitters; may be nil.
+	registry *prometheus.Registry
+	logger   *slog.Logger
 }
 
 const (
@@ -159,6 +164,7 @@ func (f *fixture) emitting(t *testing.T, c Config) (stop func()) {
 	t.Helper()
 	e, err := New(context.Background(), c, Options{
 		Ledger: f.store, Contracts: f.contracts, Owner: t.Name(), Now: f.now, Version: "1.2.3", PollInterval: 5 * time.Millisecond,
+		Registry: f.registry, Logger: f.logger,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,27 +20,28 @@ func (o *otlp) wants(*item) bool { return true }
 
 func (o *otlp) close() error { return o.client.close() }
 
-// deliver sends a batch. When the other side refuses it, the events go one by
-// one, so that one of them does not hold the others.
+// deliver sends a batch, within what a lease leaves of time: what could not be
+// tried by then is told later.
 func (o *otlp) deliver(ctx context.Context, items []item) []error {
+	ctx, cancel := context.WithTimeout(ctx, patience(o.config))
+	defer cancel()
 	failures := make([]error, len(items))
-	err := o.send(ctx, items)
-	for i := range failures {
-		failures[i] = err
-		if len(items) > 1 && errors.Is(err, errRefused) {
-			failures[i] = o.alone(ctx, items[i:i+1])
-		}
-	}
+	o.halve(ctx, items, failures)
 	return failures
 }
 
-func (o *otlp) alone(ctx context.Context, one []item) error {
-	err := o.send(ctx, one)
-	if errors.Is(err, errRefused) {
-		o.logger.Error("a verdict is refused as telemetry and kept for later", "endpoint", o.config.Endpoint,
-			"tenant", one[0].Tenant, "action_id", one[0].Action.Action.ActionID, "kind", one[0].Kind, "error", err)
+// halve sends items. When the other side refuses them, it goes on with the
+// halves, so that one event does not hold the others, and few requests find it.
+func (o *otlp) halve(ctx context.Context, items []item, failures []error) {
+	err := o.send(ctx, items)
+	if middle := len(items) / 2; middle > 0 && errors.Is(err, errRefused) {
+		o.halve(ctx, items[:middle], failures[:middle])
+		o.halve(ctx, items[middle:], failures[middle:])
+		return
 	}
-	return err
+	for i := range failures {
+		failures[i] = err
+	}
 }
 
 // send sends spans first, then events: what fails is repeated as a whole, and

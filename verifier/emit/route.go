@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -26,6 +27,8 @@ type destination interface {
 // holds no other: one that failed is left alone for a while.
 type route struct {
 	destination
+	// name is otlp, phoenix or langfuse.
+	name string
 	// failures in a row, and the last one.
 	failures int
 	err      error
@@ -83,6 +86,62 @@ func (t taken) waits(event ledger.OutboxEvent) bool {
 	return t.known.Contains(eventKey{event.Tenant, event.ID})
 }
 
+// mostRefusals is how often an event is refused for good before it is given up
+// for that destination: with the pauses between, some 17 minutes, in which
+// somebody may mend a setting.
+const mostRefusals = 12
+
+// errGivenUp: a destination refused an event so often that it is done with it.
+var errGivenUp = errors.New("given up")
+
+// permanent says whether the other side will not take an event, however often it is told.
+func permanent(err error) bool {
+	var answer *statusError
+	return errors.Is(err, errRefused) || errors.As(err, &answer) && refusal(answer.status)
+}
+
+// refusal says whether an HTTP status is about what was sent, and for good.
+func refusal(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity
+}
+
+type refusalKey struct {
+	eventKey
+	destination string
+}
+
+// refusals counts what was refused for good, in this process. What is forgotten is only counted anew.
+type refusals struct {
+	counts *lru.Cache[refusalKey, int]
+}
+
+func newRefusals() refusals {
+	counts, err := lru.New[refusalKey, int](takenKept)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	return refusals{counts}
+}
+
+// refused counts a refusal and says whether the event is given up.
+func (e *Emitter) refused(r *route, i *item, err error) bool {
+	key := refusalKey{eventKey{i.Tenant, i.ID}, r.String()}
+	count, _ := e.refusals.counts.Get(key)
+	count++
+	about := []any{"to", r.String(), "tenant", i.Tenant, "action_id", i.Action.Action.ActionID, "claim_id", i.Action.ClaimID, "run_seq", i.Run.Seq, "kind", i.Kind, "error", err}
+	if count == mostRefusals {
+		e.refusals.counts.Remove(key)
+		e.givenUp.WithLabelValues(r.name).Inc()
+		e.Logger.Error("a verdict was refused as telemetry time and again and is given up there; it stays in the store", append(about, "refusals", count)...)
+		return true
+	}
+	e.refusals.counts.Add(key, count)
+	if count == 1 {
+		e.Logger.Warn("a verdict is refused as telemetry; trying again for a while", about...)
+	}
+	return false
+}
+
 // deliver tells a batch to every destination that wants it, and says for each
 // event what went wrong. stuck is an error when no destination works now.
 func (e *Emitter) deliver(ctx context.Context, items []item) (failures []error, stuck error) {
@@ -129,11 +188,17 @@ func (e *Emitter) deliverTo(ctx context.Context, r *route, items []item, due []i
 	var last error
 	works := false
 	for n, err := range r.deliver(ctx, batch) {
-		if err == nil {
+		switch i := due[n]; {
+		case err == nil:
 			e.taken.add(r, batch[n].OutboxEvent)
-		} else {
+		case permanent(err) && e.refused(r, &batch[n], err):
+			e.taken.add(r, batch[n].OutboxEvent)
+			if failures[i] == nil {
+				failures[i] = errGivenUp
+			}
+		default:
 			last = fmt.Errorf("%s: %w", r, err)
-			failures[due[n]] = last
+			failures[i] = last
 		}
 		works = works || err == nil || understood(err)
 	}
