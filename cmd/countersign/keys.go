@@ -191,6 +191,8 @@ for the time of --grace, so that what uses it can change over; keys list shows w
 				switch {
 				case errors.Is(err, ledger.ErrNotFound):
 					return noSuchKey(flags.tenant, args[0])
+				case errors.Is(err, keys.ErrRotated):
+					return nof("%v", err)
 				case errors.Is(err, keys.ErrGone):
 					return nof("%v; make one with countersign keys create", err)
 				case errors.Is(err, keys.ErrRequest):

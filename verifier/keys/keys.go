@@ -99,8 +99,13 @@ func Make(request Request, now engine.Instant) (ledger.Key, configopaque.String,
 	return key, configopaque.String(start + text), nil
 }
 
-// ErrGone: a key that is revoked, has expired or was rotated before cannot be rotated; it is wrapped with the reason.
-var ErrGone = errors.New("cannot rotate the key")
+// Errors of Rotate.
+var (
+	// ErrGone: a key that is revoked, has expired or was rotated before cannot be rotated; it is wrapped with the reason.
+	ErrGone = errors.New("cannot rotate the key")
+	// ErrRotated is the reason for a key that was rotated before.
+	ErrRotated = errors.New("it was rotated already")
+)
 
 // MostGrace bounds how long two secrets of one key may be good.
 const MostGrace = 90 * engine.Day
@@ -134,7 +139,7 @@ func Rotate(ctx context.Context, store ledger.Ledger, tenant, id string, grace e
 		case err != nil:
 			return err
 		case successor != "":
-			return fmt.Errorf("%w: it was rotated already, and is only good until its users have changed over to %s; rotate that one", ErrGone, successor)
+			return fmt.Errorf("%w: %w, and is only good until its users have changed over to %s; rotate that one", ErrGone, ErrRotated, successor)
 		}
 		request := Request{Role: old.Role, Tenant: tenant, Sources: old.Sources}
 		if old.ExpiresAt != nil {

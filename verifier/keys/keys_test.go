@@ -213,7 +213,7 @@ func TestAuditLogOfWhatWasDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = Rotate(ctx, s, "acme", old.ID, engine.Day, 300) // in its grace period
-	if want := "cannot rotate the key: it was rotated already, and is only good until its users have changed over to " + key.ID + "; rotate that one"; !errors.Is(err, ErrGone) || err.Error() != want {
+	if want := "cannot rotate the key: it was rotated already, and is only good until its users have changed over to " + key.ID + "; rotate that one"; !errors.Is(err, ErrGone) || !errors.Is(err, ErrRotated) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	for _, at := range []engine.Instant{400, 500} { // the second time does nothing

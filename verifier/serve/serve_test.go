@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
+	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/ledger/sqlite"
 	"github.com/countersign-otel/countersign/verifier/api"
@@ -428,6 +429,39 @@ invalid settings: settlement.recheck_interval is 1.5s; write whole seconds, at l
 invalid settings: limits: key_rate is -1; write 0 to 1000000, 0 for no limit
 invalid settings: limits.connections is 0; write 1 to 1000000`
 	if diff := cmp.Diff(wantText, err.Error()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUsesOfKeysAreStoredBeforeItEnds: also those of its last seconds.
+func TestUsesOfKeysAreStoredBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	secret := key(t, c, ledger.RoleViewer)
+	s := serving(t, c)
+	s.do(t, secret, "GET", "/v1/actions", "")
+	s.do(t, secret, "POST", "/v1/facts", "{}")
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlite.Open(t.Context(), strings.TrimPrefix(c.Store, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	got := map[string]int{}
+	err = store.View(t.Context(), func(tx ledger.Tx) error {
+		page, err := tx.KeyEvents(t.Context(), engine.DefaultTenant, ledger.KeyEventFilter{})
+		for _, e := range page.Events {
+			got[e.Kind+" "+e.Route+" "+e.Remote] = e.Times
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"created  ": 1, "used /v1/actions 127.0.0.1": 1, "refused /v1/facts 127.0.0.1": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -346,5 +347,37 @@ func TestPagesAreLimited(t *testing.T) {
 		if got := stranger.get("/sources"); got.status != want {
 			t.Errorf("not signed in: %d, want %d", got.status, want)
 		}
+	}
+}
+
+// TestKeysOnThePageAreAudited: signing in, looking, and what was refused.
+func TestKeysOnThePageAreAudited(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got []string
+	f := newFixtureWith(t, Config{Note: func(use keys.Use) {
+		mu.Lock()
+		defer mu.Unlock()
+		event := use.Event(start)
+		got = append(got, strings.Join([]string{event.Kind, event.KeyID, event.Route, event.Status, event.Remote, event.Detail}, " "))
+	}})
+	viewer, recorder := f.keys[ledger.RoleViewer].ID, f.keys[ledger.RoleRecorder].ID
+	if err := keys.Revoke(t.Context(), f.store, acme, f.keys[ledger.RoleEvidence].ID, f.now()); err != nil {
+		t.Fatal(err)
+	}
+	b := f.browser()
+	for _, secret := range []string{"hunter2", f.secrets[ledger.RoleRecorder], f.secrets[ledger.RoleEvidence], f.secrets[ledger.RoleViewer]} {
+		b.signIn(secret, "/")
+	}
+	b.page("/sources")
+	want := []string{
+		"refused  /sign-in 4xx 127.0.0.1 ", "refused " + recorder + " /sign-in 4xx 127.0.0.1 ",
+		"expired_use " + f.keys[ledger.RoleEvidence].ID + " /sign-in 4xx 127.0.0.1 revoked",
+		"used " + viewer + " /sign-in 3xx 127.0.0.1 ", "used " + viewer + " /sources 2xx 127.0.0.1 ",
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
