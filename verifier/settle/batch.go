@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign-otel/countersign/engine"
@@ -13,15 +14,21 @@ import (
 )
 
 // settleLeased settles leased work, one contract version after the other, and
-// returns the stored runs.
+// returns the stored runs. After a failure, which is mostly that of a store that
+// is away, the rest is given back and does not wait for its lease to end.
 func (v *Verifier) settleLeased(ctx context.Context, started time.Time, tenant string, due []ledger.Due, unavailable []string) ([]ledger.Run, error) {
 	var stored []ledger.Run
-	for _, group := range byContract(due) {
+	groups := byContract(due)
+	for i, group := range groups {
 		runs, err := v.settleGroup(ctx, started, tenant, group, unavailable)
 		stored = append(stored, runs...)
-		if err != nil {
-			return stored, err
+		if err == nil {
+			continue
 		}
+		if rest := slices.Concat(groups[i+1:]...); len(rest) > 0 {
+			err = errors.Join(err, v.release(ctx, tenant, rest))
+		}
+		return stored, err
 	}
 	return stored, nil
 }

@@ -89,6 +89,11 @@ func (b *bench) update(f func(ledger.Tx) error) {
 // record queues the verification of actions; action i is about order i.
 func (b *bench) record(ids ...string) {
 	b.t.Helper()
+	b.recordUnder("refund_workflow", ids...)
+}
+
+func (b *bench) recordUnder(contractID string, ids ...string) {
+	b.t.Helper()
 	params, err := engine.ParseObject([]byte(`{"amount":180.0}`))
 	if err != nil {
 		b.t.Fatal(err)
@@ -96,7 +101,7 @@ func (b *bench) record(ids ...string) {
 	var requests []ledger.RecordRequest
 	for _, id := range ids {
 		requests = append(requests, ledger.RecordRequest{
-			Action: engine.Action{ActionID: id, ContractID: "refund_workflow", SubjectID: "order_" + id, RequestedAt: requested, Params: params},
+			Action: engine.Action{ActionID: id, ContractID: contractID, SubjectID: "order_" + id, RequestedAt: requested, Params: params},
 			Verify: true,
 		})
 	}
@@ -384,6 +389,71 @@ func TestPoisonHoldsNobodyElse(t *testing.T) {
 	})
 	if got := b.action("7").ParkedError; got != errPoison.Error() {
 		t.Errorf("parked with %q, want %q", got, errPoison)
+	}
+}
+
+// awayFor is unavailable to whoever evaluates one contract.
+type awayFor struct {
+	ledger.Ledger
+	contract string
+}
+
+type awayForTx struct {
+	ledger.Tx
+	contract string
+}
+
+func (a awayFor) View(ctx context.Context, f func(ledger.Tx) error) error {
+	return a.Ledger.View(ctx, func(tx ledger.Tx) error { return f(awayForTx{tx, a.contract}) })
+}
+
+func (a awayForTx) Evaluate(ctx context.Context, tenant string, c *contract.Contract, claims, unavailable []string) ([]engine.Evaluation, error) {
+	if c.ID == a.contract {
+		return nil, ledger.ErrUnavailable
+	}
+	return a.Tx.Evaluate(ctx, tenant, c, claims, unavailable)
+}
+
+// TestAFailureGivesAllLeasesBack: what one contract's failure left undone, also
+// of other contracts, can be leased at once, whichever comes first.
+func TestAFailureGivesAllLeasesBack(t *testing.T) {
+	t.Parallel()
+	for _, away := range []string{"refund_workflow", "other_workflow"} {
+		t.Run(away, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(c *settle.Config) { c.Ledger = awayFor{c.Ledger, away} })
+			other := refundWorkflow(t)
+			text := strings.Replace(string(other.Document), "id: refund_workflow", "id: other_workflow", 1)
+			other, diagnostics := contract.Parse("other_workflow.yaml", []byte(text))
+			if len(diagnostics) > 0 {
+				t.Fatal(diagnostics)
+			}
+			b.update(func(tx ledger.Tx) error {
+				return tx.PublishContracts(t.Context(), []*contract.Contract{other}, requested)
+			})
+			b.record("a", "b")
+			b.recordUnder("other_workflow", "c", "d")
+			ids := []string{"a", "c", "b", "d"}
+			claims := make([]string, len(ids))
+			for i, id := range ids {
+				claims[i] = engine.ClaimID(tenant, id)
+			}
+			if _, err := b.verifier.Verify(t.Context(), tenant, claims, nil, "test"); !errors.Is(err, ledger.ErrUnavailable) {
+				t.Fatalf("verified with %v, want %v", err, ledger.ErrUnavailable)
+			}
+			settled := 0
+			for _, id := range ids {
+				settled += len(b.runs(id))
+			}
+			lease := ledger.Lease{Owner: "another", Now: b.config.Now(), Until: b.config.Now() + 60}
+			b.update(func(tx ledger.Tx) error {
+				due, err := tx.LeaseActions(t.Context(), tenant, lease, claims)
+				if len(due) != len(ids) {
+					t.Errorf("%d of %d actions can be leased after %d runs were stored, want all", len(due), len(ids), settled)
+				}
+				return err
+			})
+		})
 	}
 }
 
