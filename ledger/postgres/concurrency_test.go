@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -159,4 +160,107 @@ func TestBatchesAreLookedUpAfterAMixedOne(t *testing.T) {
 	ingest(facts[leastGuess:2*leastGuess], 0, 0) // all known: the samples say so
 	ingest(facts[:leastGuess], leastGuess-1, lookFirst)
 	ingest(facts[2*leastGuess:], leastGuess, lookFirst-1)
+}
+
+// Writers that deliver the same facts in other orders and other batches, two
+// connections a transaction: each fact is stored once, and each delivery counted
+// for what it was. Every batch is first written without look-up, and every second
+// one holds a known fact where no sample is, so that all of it is taken back.
+func TestOverlappingBatchesAreCountedExactly(t *testing.T) {
+	t.Parallel()
+	const rounds, pool = 8, 2000
+	address := with(t, migratedURL(t), "deadlock_timeout", "20ms")
+	delivered := make([][]engine.Fact, writers)
+	counts := make([]ledger.Ingested, writers)
+	err := atOnce(func(w int) error {
+		store := open(t, address, WithMaxConnections(1))
+		random := rand.New(rand.NewPCG(uint64(w), 1)) //nolint:gosec // the same batches each time
+		for r := range rounds {
+			first := overlapping(random, w, pool)
+			second := unsampled(random, w, r, pool, first[0])
+			var got [2]ledger.Ingested
+			if err := insist(t.Context(), store, func(tx ledger.Tx) error {
+				for i, facts := range [][]engine.Fact{first, second} {
+					store.lookFirst.Store(0)
+					var err error
+					got[i], err = tx.IngestFacts(t.Context(), tenant, ledger.FactBatch{Facts: facts, Connection: fmt.Sprint("connection_", i)}, noon)
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			if store.lookFirst.Load() != lookFirst {
+				return fmt.Errorf("writer %d, round %d: %+v, want new facts beside known ones", w, r, got[1])
+			}
+			delivered[w] = append(append(delivered[w], first...), second...)
+			for _, g := range got {
+				counts[w].Ingested += g.Ingested
+				counts[w].Duplicates += g.Duplicates
+				counts[w].Conflicting += g.Conflicting
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCounts(t, open(t, address), delivered, counts)
+}
+
+// overlapping are 32 to 400 facts that all writers deliver. Of every seventh each writer says something else.
+func overlapping(random *rand.Rand, writer, pool int) []engine.Fact {
+	facts := make([]engine.Fact, 0, 400)
+	for _, n := range random.Perm(pool)[:leastGuess+random.IntN(400-leastGuess+1)] {
+		f := fact(fmt.Sprintf("re_%04d", n), "order_1")
+		if n%7 == 0 {
+			f.SubjectID = fmt.Sprintf("order_%d", writer)
+		}
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// unsampled are such facts with a known one, and with facts of nobody else where samples are taken.
+func unsampled(random *rand.Rand, writer, round, pool int, known engine.Fact) []engine.Fact {
+	facts := overlapping(random, writer, pool)
+	last := len(facts) - 1
+	for i := range samples {
+		facts[i*last/(samples-1)] = fact(fmt.Sprintf("own_%d_%d_%d", writer, round, i), "order_1")
+	}
+	facts[1] = known // no sample: there are more than twice as many facts as samples
+	return facts
+}
+
+// wantCounts compares what writers were told with what stands.
+func wantCounts(t *testing.T, store *Store, delivered [][]engine.Fact, counts []ledger.Ingested) {
+	t.Helper()
+	var all []engine.Fact
+	var got ledger.Ingested
+	for w := range delivered {
+		all = append(all, delivered[w]...)
+		got.Ingested += counts[w].Ingested
+		got.Duplicates += counts[w].Duplicates
+		got.Conflicting += counts[w].Conflicting
+	}
+	standing := map[string][32]byte{}
+	view(t, store, func(ctx context.Context, txn ledger.Tx) (err error) {
+		standing, err = txn.(*tx).standingFacts(ctx, tenant, all)
+		return err
+	})
+	want := ledger.Ingested{Ingested: len(standing), Duplicates: -len(standing)}
+	refs := map[string]bool{}
+	for i := range all {
+		refs[all[i].RawRef] = true
+		if standing[all[i].RawRef] == all[i].ContentHash() {
+			want.Duplicates++
+		} else {
+			want.Conflicting++
+		}
+	}
+	if got.Ingested != want.Ingested || got.Duplicates != want.Duplicates || got.Conflicting != want.Conflicting || len(refs) != len(standing) {
+		t.Errorf("%d facts of %d stand; writers were told %+v, want %+v", len(standing), len(refs), got, want)
+	}
 }

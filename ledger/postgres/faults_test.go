@@ -59,7 +59,7 @@ func TestServerCrashesUnderLoad(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	const batches, size = 40, 20
+	const batches, size = 20, 2 * leastGuess
 	var progress atomic.Int64 // acknowledged batches of all workers
 	var clock atomic.Int64    // the time that verifiers are told; a lease ends when it moves on
 	clock.Store(int64(noon))
@@ -133,6 +133,9 @@ func TestServerCrashesUnderLoad(t *testing.T) {
 	default:
 	}
 
+	if guessed := -store.lookFirst.Load(); guessed < 2*batches {
+		t.Errorf("%d batches of facts were written without look-up, want all %d", guessed, 2*batches)
+	}
 	const actions = 2 * batches * size
 	if entries := checkChain(t, store); len(entries) != 2*actions {
 		t.Errorf("the chain has %d verdicts, want %d: two for each action", len(entries), 2*actions)

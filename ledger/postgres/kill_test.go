@@ -17,7 +17,8 @@ import (
 // into a store without end and to print each batch that was acknowledged.
 const writerVariable = "LEDGER_TEST_WRITER"
 
-const writtenAtOnce = 25
+// Enough that facts are written without look-up.
+const writtenAtOnce = 2 * leastGuess
 
 func beWriter(address string) {
 	ctx := context.Background()
@@ -93,4 +94,5 @@ func TestWriterKilledInTheMiddleOfABatch(t *testing.T) {
 			t.Errorf("%s has %d rows, want %d: %d batches that were acknowledged and the one under way", table, rows, want, acknowledged)
 		}
 	}
+	wantGuessed(t, conn, (acknowledged+1)*writtenAtOnce)
 }

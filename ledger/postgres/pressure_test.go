@@ -21,7 +21,7 @@ import (
 // unavailable or out of time, and in no other way.
 func underPressure(t *testing.T, address string, update func(ctx context.Context, writer int, f func(ledger.Tx) error) error) (failed int64) {
 	t.Helper()
-	const batches, size = 10, 10
+	const batches, size = 5, 2 * leastGuess
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var failures atomic.Int64
@@ -65,7 +65,23 @@ func underPressure(t *testing.T, address string, update func(ctx context.Context
 			t.Errorf("%s has %d rows, want %d: each that was acknowledged, once", table, rows, want)
 		}
 	}
+	wantGuessed(t, conn, writers*batches*size)
 	return failures.Load()
+}
+
+// wantGuessed fails unless as many facts were written without look-up, that is
+// after a savepoint: a row carries the number of its subtransaction, and that of
+// the action that was recorded before it the number of the transaction.
+func wantGuessed(tb testing.TB, conn *pgx.Conn, want int) {
+	tb.Helper()
+	var guessed int
+	if err := conn.QueryRow(tb.Context(), `SELECT count(*) FROM facts f JOIN claims c USING (tenant_id, subject_id)
+		WHERE f.xmin <> c.xmin`).Scan(&guessed); err != nil {
+		tb.Fatal(err)
+	}
+	if guessed != want {
+		tb.Errorf("%d facts were written without look-up, want %d", guessed, want)
+	}
 }
 
 // More writers than connections, of which some give up waiting.
@@ -146,7 +162,7 @@ func TestStatementTimeoutUnderLoad(t *testing.T) {
 	if _, err := holder.Exec(t.Context(), "LOCK TABLE facts IN SHARE MODE"); err != nil {
 		t.Fatal(err)
 	}
-	store := open(t, with(t, address, "statement_timeout", "100"), WithMaxConnections(writers))
+	store := open(t, with(t, address, "statement_timeout", "200"), WithMaxConnections(writers))
 	var attempts atomic.Int64
 	failed := underPressure(t, address, func(ctx context.Context, _ int, f func(ledger.Tx) error) error {
 		err := store.Update(ctx, f)
