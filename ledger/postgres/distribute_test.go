@@ -46,6 +46,9 @@ func TestEveryTableCanBeDistributed(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(slices.Values(distributedTables)), keyed); diff != "" {
 		t.Errorf("distributed tables (-) and those with a unique key that starts with tenant_id (+):\n%s", diff)
 	}
+	if triggers := names("SELECT tgrelid::regclass || ': ' || tgname FROM pg_trigger WHERE NOT tgisinternal"); len(triggers) > 0 {
+		t.Errorf("triggers, which distributed tables may not have: %v", triggers)
+	}
 	others := names(`SELECT i.indexrelid::regclass::text
 		FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 		JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
