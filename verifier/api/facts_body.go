@@ -62,8 +62,8 @@ type batch struct {
 }
 
 // evidence reads facts, links and watermarks. A bad one never sinks the good
-// ones beside it: it is rejected with its place.
-func (o object) evidence(mayPush func(source string) error) batch {
+// ones beside it: it is rejected with its place. So is a watermark after latest.
+func (o object) evidence(mayPush func(source string) error, latest engine.Instant) batch {
 	b := batch{watermarks: map[string]engine.Instant{}, rejected: []Rejected{}}
 	o.list("facts", maxItems, func(i int, raw json.RawMessage) {
 		fact, fault := parseFact(raw, fmt.Sprintf("%s/%d", o.at("facts"), i), mayPush)
@@ -81,7 +81,7 @@ func (o object) evidence(mayPush func(source string) error) batch {
 		}
 		b.links = append(b.links, link)
 	})
-	o.watermarks(&b, mayPush)
+	o.watermarks(&b, mayPush, latest)
 	return b
 }
 
@@ -139,7 +139,7 @@ func parseLink(raw json.RawMessage, pointer string) (engine.Link, *Fault) {
 	return link, nil
 }
 
-func (o object) watermarks(b *batch, mayPush func(string) error) {
+func (o object) watermarks(b *batch, mayPush func(string) error, latest engine.Instant) {
 	marks, ok := o.mapping("watermarks")
 	if !ok {
 		return
@@ -158,6 +158,9 @@ func (o object) watermarks(b *batch, mayPush func(string) error) {
 		if !ok && !own.sent(name) {
 			own.fail(name, "is null; send an RFC 3339 time")
 		}
+		if ok && mark > latest {
+			own.fail(name, "lies ahead of now, and could never be taken back; send the time up to which everything has been sent")
+		}
 		if len(*own.faults) > 0 {
 			b.rejected = append(b.rejected, Rejected{nil, (*own.faults)[0].Pointer, (*own.faults)[0].Detail})
 			continue
@@ -165,6 +168,11 @@ func (o object) watermarks(b *batch, mayPush func(string) error) {
 		b.watermarks[source] = mark
 	}
 }
+
+// watermarkSkew is how far a sender's clock may be ahead of ours. A watermark
+// only moves forward (decision D12): one that names a time to come would end
+// the waiting for its source until then, and settle verdicts without its facts.
+const watermarkSkew = 5 * engine.Minute
 
 func sortedKeys(members map[string]json.RawMessage) []string {
 	names := make([]string, 0, len(members))

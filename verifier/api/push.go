@@ -24,12 +24,12 @@ func (s *Service) Push(ctx context.Context, caller Caller, body []byte) (Pushed,
 	if err != nil {
 		return Pushed{}, err
 	}
-	evidence := o.evidence(pushing(caller.Key, live))
+	now := s.Now()
+	evidence := o.evidence(pushing(caller.Key, live), now.Add(watermarkSkew))
 	if len(faults) > 0 {
 		return Pushed{}, invalid("the facts cannot be taken", faults...)
 	}
 	var ingested ledger.Ingested
-	now := s.Now()
 	err = s.update(ctx, func(tx ledger.Tx) (err error) {
 		ingested, err = ingest(ctx, tx, caller.Tenant, &evidence, now)
 		return err

@@ -99,7 +99,11 @@ func parseVerify(body []byte, caller Caller, live map[string]string, now engine.
 		r.ref = o.opaque("action_id", true)
 	}
 	mayPush := pushing(caller.Key, live)
-	r.evidence = o.evidence(mayPush)
+	latest := now.Add(watermarkSkew)
+	if r.dryRun { // nothing is stored, and "what if" may look ahead
+		latest = engine.MaxInstant
+	}
+	r.evidence = o.evidence(mayPush, latest)
 	r.unavailable = o.unavailable(caller.Key)
 	if len(faults) > 0 {
 		return verifyRequest{}, invalid("the action cannot be verified", faults...)
@@ -161,6 +165,9 @@ func (r verifyRequest) prepare(ctx context.Context, tx ledger.Tx, tenant string)
 		ref = recorded.ClaimID
 	}
 	stored, err := find(ctx, tx, tenant, ref)
+	if err == nil && len(r.unavailable) > 0 && !r.dryRun {
+		err = mayBeUnavailable(stored)
+	}
 	if err != nil || !r.brings {
 		return stored, nil, err
 	}
@@ -171,6 +178,16 @@ func (r verifyRequest) prepare(ctx context.Context, tx ledger.Tx, tenant string)
 	}
 	pushed := pushedOf(ingested, evidence.rejected)
 	return stored, &pushed, nil
+}
+
+// mayBeUnavailable: a source that could not be read just now is no reason to
+// take a verdict back that was settled when it could.
+func mayBeUnavailable(stored ledger.StoredAction) error {
+	done, err := settled(stored)
+	if err == nil && done {
+		err = problem(http.StatusConflict, CodeConflict, "the verdict is settled, and unavailable_sources would replace it by UNKNOWN; leave it out, or send dry_run to see what it would be")
+	}
+	return err
 }
 
 func trigger(stored ledger.StoredAction) string {
