@@ -78,7 +78,7 @@ func (a Action) Normalize() (Action, error) {
 func (a Action) RawRef() string { return ClaimRawRef(a.ActionID) }
 
 // ClaimRawRef is the reference of the claim record of an action id.
-func ClaimRawRef(actionID string) string { return "agent_api:action:" + actionID }
+func ClaimRawRef(actionID string) string { return claimPrefix + actionID }
 
 // ClaimID is the internal id of an action: a function of tenant and action
 // id, so that every store and every replica gives the same one.

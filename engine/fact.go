@@ -48,11 +48,11 @@ func (f Fact) Normalize() (Fact, error) {
 	if !f.Attributes.Captured() {
 		f.Attributes = EmptyObject()
 	}
-	switch {
-	case f.RawRef == "":
+	if f.RawRef == "" {
 		f.RawRef = f.deriveRawRef()
-	case strings.HasPrefix(f.RawRef, derivedPrefix) && f.RawRef != f.deriveRawRef():
-		return Fact{}, fmt.Errorf("%w: raw_ref: %q is derived from other content; leave raw_ref out", ErrFact, clip(f.RawRef))
+	}
+	if err := f.checkReserved(); err != nil {
+		return Fact{}, err
 	}
 	if err := CheckOpaque("raw_ref", f.RawRef); err != nil {
 		return Fact{}, fmt.Errorf("%w: %w", ErrFact, err)
@@ -60,8 +60,32 @@ func (f Fact) Normalize() (Fact, error) {
 	return f, nil
 }
 
-// derivedPrefix starts every derived raw_ref; no other raw_ref may start with it.
-const derivedPrefix = "agent_api:fact:"
+// Beginnings of references that others must not take: who had one first would
+// keep the fact that it belongs to out of the store (decision D8).
+const (
+	// derivedPrefix starts every derived raw_ref (decision D36).
+	derivedPrefix = "agent_api:fact:"
+	// claimPrefix starts the reference of an action's own record, as evidence of limits.
+	claimPrefix = "agent_api:action:"
+	// SpanPrefix starts the reference of a fact that an agent's span tells.
+	SpanPrefix = "otel:span:"
+)
+
+// checkReserved refuses a raw_ref that belongs to something else.
+func (f Fact) checkReserved() error {
+	reserved := ""
+	switch {
+	case strings.HasPrefix(f.RawRef, derivedPrefix) && f.RawRef != f.deriveRawRef():
+		reserved = "is derived from other content"
+	case strings.HasPrefix(f.RawRef, claimPrefix):
+		reserved = "stands for an action"
+	case strings.HasPrefix(f.RawRef, SpanPrefix) && f.Source != AgentSource:
+		reserved = "stands for an agent's span"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: raw_ref: %q %s; send the source system's own id, or leave raw_ref out", ErrFact, clip(f.RawRef), reserved)
+}
 
 // deriveRawRef is decision D36: the same fact over any path has the same reference.
 func (f Fact) deriveRawRef() string {

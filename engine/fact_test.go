@@ -110,7 +110,27 @@ func TestD36_NobodyClaimsADerivedReference(t *testing.T) {
 		t.Errorf("the fact's own reference gives %q, %v", again.RawRef, err)
 	}
 	fact.RawRef = "agent_api:fact:00"
-	if _, err := fact.Normalize(); err == nil || err.Error() != `invalid fact: raw_ref: "agent_api:fact:00" is derived from other content; leave raw_ref out` {
+	if _, err := fact.Normalize(); err == nil || err.Error() != `invalid fact: raw_ref: "agent_api:fact:00" is derived from other content; send the source system's own id, or leave raw_ref out` {
 		t.Errorf("another content's reference gives %v", err)
+	}
+}
+
+// TestReservedReferences: who takes the reference of somebody else's record first keeps that record out (decision D8).
+func TestReservedReferences(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		source, ref string
+		good        bool
+	}{
+		{"crm", "agent_api:action:act_1", false},
+		{AgentSource, "agent_api:action:act_1", false},
+		{"crm", "otel:span:7b1f0c5de2a94d3c8e6f1a2b3c4d5e01-a1b2c3d4e5f60101", false},
+		{AgentSource, "otel:span:7b1f0c5de2a94d3c8e6f1a2b3c4d5e01-a1b2c3d4e5f60101", true},
+		{"crm", "crm:otel:span:1", true},
+	} {
+		fact := Fact{RawRef: row.ref, Source: row.source, Type: "note_added", SubjectID: "order_1", OccurredAt: 1}
+		if _, err := fact.Normalize(); (err == nil) != row.good {
+			t.Errorf("%s of %s: %v", row.ref, row.source, err)
+		}
 	}
 }

@@ -104,5 +104,5 @@ func factRef(span ptrace.Span) string {
 	if span.TraceID().IsEmpty() || span.SpanID().IsEmpty() {
 		return ""
 	}
-	return "otel:span:" + span.TraceID().String() + "-" + span.SpanID().String()
+	return engine.SpanPrefix + span.TraceID().String() + "-" + span.SpanID().String()
 }
