@@ -53,7 +53,8 @@ func newPoster(e Endpoint, c Config, version string) (*poster, error) {
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second,
 		MaxIdleConnsPerHost: c.Concurrency, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxAnswer, ForceAttemptHTTP2: true,
 	}
-	if strings.HasPrefix(e.URL, "http:") && !e.AllowHTTP {
+	// Parsed as check did: a scheme is the same in capitals.
+	if u, err := url.Parse(e.URL); err != nil || u.Scheme != "https" && !e.AllowHTTP {
 		transport.Proxy, dialer.Control = nil, onlyLoopback
 	}
 	p.client = &http.Client{

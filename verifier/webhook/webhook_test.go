@@ -361,13 +361,15 @@ func TestPlainTextStaysHere(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	p, err := newPoster(to("a", "http://localhost:1"), DefaultConfig(), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := p.client.Transport.(*http.Transport)
-	if connection, err := transport.DialContext(t.Context(), "tcp", net.JoinHostPort("192.0.2.1", "80")); err == nil || !strings.Contains(err.Error(), "another machine") {
-		t.Errorf("got %v %v", connection, err)
+	for _, address := range []string{"http://localhost:1", "HTTP://localhost:1"} {
+		p, err := newPoster(to("a", address), DefaultConfig(), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := p.client.Transport.(*http.Transport)
+		if connection, err := transport.DialContext(t.Context(), "tcp", net.JoinHostPort("192.0.2.1", "80")); err == nil || !strings.Contains(err.Error(), "another machine") {
+			t.Errorf("%s: got %v %v", address, connection, err)
+		}
 	}
 }
 
