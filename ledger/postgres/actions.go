@@ -38,7 +38,7 @@ func (t *tx) RecordActions(ctx context.Context, tenant string, actions []ledger.
 	if len(actions) == 0 {
 		return nil, nil
 	}
-	if _, err := t.execute(ctx, ownTenant, tenant, now); err != nil {
+	if err := t.enter(ctx, tenant, now); err != nil {
 		return nil, err
 	}
 	claims, err := t.knownClaims(ctx, tenant, actions)

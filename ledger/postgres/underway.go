@@ -16,8 +16,8 @@ import (
 // evidence that it sees. Two transactions that overlap see nothing of each
 // other, so one of both has to wait, and it is not the writer:
 //
-//   - Who writes evidence (facts, links, watermarks, trace contexts) announces
-//     itself with a shared advisory lock before it looks whom to wake, and holds
+//   - Who writes evidence (facts, links, watermarks, trace contexts, and actions, which
+//     are evidence in the aggregates of their peers, decision D17) announces itself with a shared advisory lock before it looks whom to wake, and holds
 //     it until its commit can be seen.
 //   - Who has leased work waits, after the commit of the lease and holding
 //     nothing, until all that were announced at that moment have ended. Only then does
@@ -25,7 +25,9 @@ import (
 //
 // Evidence that was announced before is in that snapshot; evidence announced
 // later sees the leased row and changes its generation, so that the work stays
-// due. Nobody waits for the lock itself, so nothing can deadlock, and writers never wait.
+// due. An action announced later does not: it is judged on its own lookback, and
+// "an earlier action that passed stays PASS when a later one pushes the total over"
+// (specification, aggregate_exceeds). Nobody waits for the lock itself, so nothing can deadlock, and writers never wait.
 //
 // Links and undoing facts also have to meet where the action settled long ago and
 // nobody leases it. A batch with new links leaves a note (new_links); before a verifier

@@ -230,8 +230,19 @@ func (m *meeting) settleAll(now engine.Instant) {
 	}
 }
 
-// want fails unless the latest verdict of an action is this one.
+// want fails unless the latest verdict of an action on its outcome is this one.
 func (m *meeting) want(id string, outcome engine.RawVerdict, reasons ...string) {
+	m.Helper()
+	m.wantVerdict(id, func(r *ledger.Run) engine.Verdict { return r.Outcome.Verdict }, outcome, reasons)
+}
+
+// wantPolicy is want for the policy.
+func (m *meeting) wantPolicy(id string, policy engine.RawVerdict, reasons ...string) {
+	m.Helper()
+	m.wantVerdict(id, func(r *ledger.Run) engine.Verdict { return r.Policy.Verdict }, policy, reasons)
+}
+
+func (m *meeting) wantVerdict(id string, lens func(*ledger.Run) engine.Verdict, raw engine.RawVerdict, reasons []string) {
 	m.Helper()
 	view(m, m.store, func(ctx context.Context, tx ledger.Tx) error {
 		found, err := tx.Actions(ctx, tenant, []string{id})
@@ -239,8 +250,12 @@ func (m *meeting) want(id string, outcome engine.RawVerdict, reasons ...string) 
 			return err
 		}
 		latest := found[0].Latest
-		if latest == nil || latest.Outcome.Raw != outcome || !cmp.Equal(latest.Outcome.Reasons, reasons) {
-			m.Errorf("%s: latest run %+v, want the outcome %s %q", id, latest, outcome, reasons)
+		if latest == nil {
+			m.Errorf("%s: no run, want %s %q", id, raw, reasons)
+			return nil
+		}
+		if got := lens(latest); got.Raw != raw || !cmp.Equal(got.Reasons, reasons) {
+			m.Errorf("%s: %s %q, want %s %q", id, got.Raw, got.Reasons, raw, reasons)
 		}
 		return nil
 	})
@@ -279,6 +294,63 @@ func TestReversalUnderWayWhileItsActionIsLeasedByHand(t *testing.T) {
 	done()
 	m.settleAll(noon + 10)
 	m.want("a", engine.NotVerified, reversed...)
+}
+
+// peers are three actions of one agent that together exceed its aggregate limit
+// (3 * 180 > 500), each with all that a PASS needs stored before.
+func (m *meeting) peers() (two, third func(ledger.Tx) error) {
+	m.Helper()
+	actions := make([]ledger.NewAction, 3)
+	for i := range actions {
+		order := fmt.Sprint("order_", i)
+		eligible := of("order_status", order)
+		eligible.Source, eligible.OccurredAt, eligible.Attributes = "shopify", noon-10, parsed(`{"status":"eligible"}`)
+		batch := effects(order)
+		batch.Facts = append(batch.Facts, eligible)
+		m.do(m.ingest(batch))
+		actions[i] = ledger.NewAction{Action: pinnedRefund(fmt.Sprint("act_", i), order), Verify: true}
+	}
+	return m.record(actions[:2]...), m.record(actions[2])
+}
+
+const exceeded = "aggregate_exceeded:stripe.refund_created.amount"
+
+// An action whose peer is being recorded is judged with the peer's effects (decision D17).
+func TestPeerUnderWayWhileAnActionIsJudged(t *testing.T) {
+	t.Parallel()
+	m := meet(t)
+	two, third := m.peers()
+	m.do(two)
+	commit := m.begin(third)
+	done := m.whileOpen(leaseAll(t.Context()))
+	commit()
+	done()
+	m.settleAll(noon + 10)
+	for i := range 3 {
+		m.wantPolicy(fmt.Sprint("act_", i), engine.NotVerified, exceeded)
+	}
+}
+
+// A peer that begins after the lease has the total in its own verdict. "An earlier
+// action that passed stays PASS when a later one pushes the total over"
+// (specification, aggregate_exceeds).
+func TestPeerThatBeginsAfterTheLease(t *testing.T) {
+	t.Parallel()
+	m := meet(t)
+	two, third := m.peers()
+	m.do(two)
+	due, runs, err := m.evaluate("first", noon+10, leaseAll(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.do(third)
+	if err := m.storeRuns("first", due, runs); err != nil {
+		t.Fatal(err)
+	}
+	m.settleAll(noon + 10)
+	m.wantPolicy("act_0", engine.Verified, passed...)
+	m.wantPolicy("act_1", engine.Verified, passed...)
+	m.wantPolicy("act_2", engine.NotVerified, exceeded)
 }
 
 // A fact that begins while the action is being judged sees the lease and keeps it due.
@@ -401,7 +473,9 @@ func TestNoWakeIsLostUnderLoad(t *testing.T) {
 	for i := range actions {
 		order, ticket := fmt.Sprintf("order_%d", i), fmt.Sprintf("case_%d", i)
 		a := pinnedRefund(fmt.Sprintf("act_%d", i), order)
-		a.AgentID = a.ActionID // so that no aggregate limit reaches over two actions
+		// No aggregate limit reaches over two actions: one that passed stays so when
+		// another one comes later, and which one that is differs here from run to run.
+		a.AgentID = a.ActionID
 		steps = append(steps, m.record(ledger.NewAction{Action: a, Verify: true}), m.ingest(effects(order)))
 		if i%3 > 0 { // undone over a link, or directly
 			undone := order
