@@ -126,9 +126,16 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 		if _, err := tx.RecordActions(ctx, tenant, []ledger.NewAction{{Action: action("act_seed", "order_1"), Verify: true}}, noon); err != nil {
 			return err
 		}
-		_, err := tx.StoreRuns(ctx, tenant, []ledger.Run{run("act_seed", nil, "")})
+		if _, err := tx.StoreRuns(ctx, tenant, []ledger.Run{run("act_seed", nil, "")}); err != nil {
+			return err
+		}
+		if _, err := tx.RecordActions(ctx, tenant, []ledger.NewAction{{Action: action("act_due", "order_2"), Verify: true}}, noon); err != nil {
+			return err
+		}
+		_, err := tx.IngestFacts(ctx, tenant, ledger.FactBatch{Links: []engine.Link{{SubjectID: "order_2", LinkedSubjectID: "ticket_2"}}}, noon)
 		return err
 	})
+	lease := ledger.Lease{Owner: "v", Now: noon, Until: noon + 60}
 
 	works := []struct {
 		name string
@@ -188,6 +195,55 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 			}
 			return tx.PublishContracts(t.Context(), []*contract.Contract{refunds(t, 2)}, noon)
 		}},
+		{"lease and park", func(tx ledger.Tx) error { // looks again at the link, and for evidence that is under way
+			due, err := tx.LeaseDue(t.Context(), tenant, lease, 10)
+			if err != nil {
+				return err
+			}
+			if len(due) == 0 {
+				return errors.New("nothing was due")
+			}
+			return tx.Park(t.Context(), tenant, "v", []ledger.Parked{{Due: due[0], Error: "broken"}}, noon)
+		}},
+		{"deliver to webhooks", func(tx ledger.Tx) error {
+			if _, err := tx.LockWebhook(t.Context(), tenant, "e"); err != nil {
+				return err
+			}
+			if err := tx.EnqueueDeliveries(t.Context(), tenant, "e", ledger.Position{Seq: 9}, []ledger.NewDelivery{{ID: "d", Kind: "k", Payload: "{}"}}, noon); err != nil {
+				return err
+			}
+			if _, err := tx.LeaseDeliveries(t.Context(), tenant, "e", lease, 10); err != nil {
+				return err
+			}
+			if err := tx.CompleteDeliveries(t.Context(), tenant, "v", []ledger.DeliveryResult{{ID: "d", State: ledger.DeliveryDead}}, noon); err != nil {
+				return err
+			}
+			if _, err := tx.ReplayDeliveries(t.Context(), tenant, []string{"d"}, noon); err != nil {
+				return err
+			}
+			_, err := tx.ExpireDeliveries(t.Context(), tenant, "e", ledger.DeliveryDead, noon+1, 10)
+			return err
+		}},
+		{"keep keys", func(tx ledger.Tx) error {
+			if err := tx.CreateKey(t.Context(), ledger.Key{Tenant: tenant, ID: "k", Role: "recorder", CreatedAt: noon}); err != nil {
+				return err
+			}
+			if err := tx.ExpireKey(t.Context(), tenant, "k", noon+9); err != nil {
+				return err
+			}
+			if err := tx.TouchKeys(t.Context(), []ledger.KeyUse{{Tenant: tenant, ID: "k", At: noon}}); err != nil {
+				return err
+			}
+			return tx.RevokeKey(t.Context(), tenant, "k", noon)
+		}},
+		{"reject facts", func(tx ledger.Tx) error {
+			for range 2 { // the second only counts
+				if err := tx.RejectFacts(t.Context(), tenant, []ledger.RejectedFact{{Kind: "fact", Reason: "invalid", Times: 1}}, noon); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
 		{"read", func(tx ledger.Tx) error {
 			if _, err := tx.ListActions(t.Context(), tenant, ledger.ActionFilter{}); err != nil {
 				return err
@@ -197,6 +253,15 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 				func() error { _, err := tx.ChainRuns(t.Context(), tenant, 0, 10); return err },
 				func() error { _, err := tx.FactsByRef(t.Context(), tenant, []string{"re_seed"}); return err },
 				func() error { _, err := tx.Dropped(t.Context(), tenant); return err },
+				func() error { _, err := tx.ReadEvents(t.Context(), tenant, ledger.Position{}, 10); return err },
+				func() error { _, err := tx.EventHead(t.Context(), tenant); return err },
+				func() error { _, err := tx.Backlog(t.Context(), noon); return err },
+				func() error { _, err := tx.DeadLetters(t.Context(), tenant, ledger.DeadLetterFilter{}); return err },
+				func() error {
+					_, err := tx.RejectedFacts(t.Context(), tenant, ledger.RejectedFilter{Limit: 10})
+					return err
+				},
+				func() error { _, err := tx.CountRejected(t.Context(), tenant, noon); return err },
 				func() error { _, err := tx.KeyEvents(t.Context(), tenant, ledger.KeyEventFilter{}); return err },
 			} {
 				if err := read(); err != nil {
@@ -216,17 +281,20 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 			if _, err := tx.ExpireTraceContexts(t.Context(), tenant, page); err != nil {
 				return err
 			}
+			if _, err := tx.ExpireRejected(t.Context(), tenant, page); err != nil {
+				return err
+			}
 			_, err := tx.ExpireKeyEvents(t.Context(), tenant, page)
 			return err
 		}},
 	}
 	for role, may := range map[string][]string{
 		"countersign_record":                      {"record actions", "ingest what agents say"},
-		"countersign_evidence":                    {"ingest facts", "ingest what agents say"},
-		"countersign_verify":                      {"verify", "read"},
+		"countersign_evidence":                    {"ingest facts", "ingest what agents say", "reject facts"},
+		"countersign_verify":                      {"verify", "read", "lease and park", "deliver to webhooks", "keep keys"},
 		"countersign_read":                        {"read"},
 		"countersign_read, countersign_retention": {"read", "drop what is old"},
-		"countersign_record, countersign_evidence, countersign_verify": {"record actions", "ingest facts", "ingest what agents say", "verify", "read"},
+		"countersign_record, countersign_evidence, countersign_verify": {"record actions", "ingest facts", "ingest what agents say", "verify", "read", "lease and park", "deliver to webhooks", "keep keys", "reject facts"},
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
