@@ -89,7 +89,7 @@ func TestRemedies(t *testing.T) {
 get_weather  vercel_ai_legacy  span 7be24fc7a5f1379d
   agent support-agent, session sess-42, outcome success
   arguments {"city":"Paris"}
-  nothing by rules[0]: subject_id: the expression gave no value
+  nothing by rules[0]: subject_id: ToolArgument("order_id") gave no value
 2 tool calls recognised
 `,
 		},

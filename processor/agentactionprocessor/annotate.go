@@ -2,6 +2,8 @@ package agentactionprocessor
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
@@ -20,10 +22,12 @@ type batch struct {
 	scratch  scratch
 	logger   *zap.Logger
 	logged   int
+	warnings *warnings
+	now      time.Time
 }
 
 func (p *annotator) begin(ctx context.Context) *batch {
-	b := &batch{Context: ctx, logger: p.logger}
+	b := &batch{Context: ctx, logger: p.logger, warnings: &p.warnings, now: p.now()}
 	b.tenant, b.noTenant = p.tenancy.Of(ctx)
 	return b
 }
@@ -47,7 +51,8 @@ func annotate[K any](b *batch, rules []rule[K], tc K, c *call, carrier pcommon.M
 			record.PutError(carrier, text)
 		}
 		if d.err != nil {
-			b.rule(d.rule.index, failed)
+			b.rule(d.rule.index, d.outcome())
+			b.warnings.unrecorded(b.now, d, c)
 			if outcome == noRule {
 				outcome = failed
 			}
@@ -63,9 +68,11 @@ func annotate[K any](b *batch, rules []rule[K], tc K, c *call, carrier pcommon.M
 	b.call(c.Dialect, outcome)
 }
 
-// outcome of a recorded action: what a limit of the contract cannot see is worth an alert.
+// outcome under the rule: what is not recorded, and what a limit of the contract cannot see is worth an alert.
 func (d *decision) outcome() string {
 	switch {
+	case d.err != nil:
+		return outcomeOf(d.err)
 	case d.rule.paramsMode != noParams && !d.action.Params.Captured():
 		return withoutParams
 	case len(d.lost) > 0:
@@ -74,6 +81,15 @@ func (d *decision) outcome() string {
 		return withoutField
 	}
 	return recorded
+}
+
+// outcomeOf an error tells what the agent's words are the cause of from the rest.
+func outcomeOf(err error) string {
+	var gap *missing
+	if errors.As(err, &gap) {
+		return noValue
+	}
+	return failed
 }
 
 // logLost tells the operator which params were there and are not recorded: a

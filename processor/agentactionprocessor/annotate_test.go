@@ -135,7 +135,7 @@ func TestD14_WhatCannotBeRecordedPassesMarked(t *testing.T) {
 	}{
 		"no subject": {
 			change: func(s ptrace.Span) { s.Attributes().PutStr("gen_ai.tool.call.arguments", `{}`) },
-			want:   "rules[0]: not recorded: subject_id: the expression gave no value",
+			want:   "rules[0]: not recorded: subject_id: ToolArgument(\"order_id\") gave no value",
 		},
 		"a subject with a hole": {
 			rule: func(r *RuleConfig) { r.SubjectID = `Concat(["order", ToolArgument("nothing")], "_")` },
@@ -703,7 +703,7 @@ func TestOwnMetrics(t *testing.T) {
 	}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualProcessorAgentActionRuleMatches(t, telemetry, []metricdata.DataPoint[int64]{
 		point(1, text("rule", "rules[0]"), text("outcome", "recorded")),
-		point(1, text("rule", "broken"), text("outcome", "failed")),
+		point(1, text("rule", "broken"), text("outcome", "no_value")),
 	}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualProcessorAgentActionStrippedAttributes(t, telemetry,
 		[]metricdata.DataPoint[int64]{point(1)}, metricdatatest.IgnoreTimestamp())

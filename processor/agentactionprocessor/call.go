@@ -19,6 +19,9 @@ type call struct {
 	reference string
 	// traceText is the trace id in hex, once somebody asked for it.
 	traceText string
+	// missed says why an argument that was read last is not there, though it
+	// was sent. Who reads arguments sets it to nil before.
+	missed error
 }
 
 func (c *call) trace() string {
@@ -50,7 +53,8 @@ func (c *call) actionID() string {
 		run = c.trace()
 	}
 	// A call id that leaves no room for its run is no use as an id.
-	if c.CallID != "" && run != "" && len(run)+1+len(c.CallID) <= engine.MaxOpaque {
+	// One with characters that were lost would make one id of several calls.
+	if c.CallID != "" && !replaced(c.CallID) && !replaced(run) && run != "" && len(run)+1+len(c.CallID) <= engine.MaxOpaque {
 		return run + "-" + c.CallID
 	}
 	if c.TraceID.IsEmpty() || c.SpanID.IsEmpty() {

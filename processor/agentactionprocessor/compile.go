@@ -211,7 +211,7 @@ func compileRule[K any](parser *ottl.Parser[K], config *RuleConfig, head *ruleHe
 		if err != nil {
 			errs = append(errs, fmt.Errorf("condition: %w", err))
 		}
-		r.condition = condition
+		r.condition, r.conditionText = condition, config.Condition
 	}
 	r.actionID = parse("action_id", config.ActionID)
 	r.subjectID = parse("subject_id", config.SubjectID)

@@ -19,7 +19,9 @@ type decision struct {
 	note error
 	// lost are the params among that.
 	lost []string
-	err  error
+	// err says why nothing is recorded; where the agent's own words are the
+	// cause it is a *missing.
+	err error
 }
 
 // scratch is what decide works with; one serves a whole batch.

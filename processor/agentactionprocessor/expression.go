@@ -10,6 +10,7 @@ import (
 // expression is a compiled OTTL value expression; the zero value was not configured.
 type expression[K any] struct {
 	value *ottl.ValueExpression[K]
+	text  string
 	// argument is set where the whole expression is ToolArgument("..."): the
 	// argument is then read as it is, at no cost and with its number's exact text.
 	argument *path
@@ -26,7 +27,7 @@ func compileExpression[K any](parser *ottl.Parser[K], text string) (expression[K
 	if err != nil {
 		return expression[K]{}, err
 	}
-	e := expression[K]{value: value}
+	e := expression[K]{value: value, text: text}
 	if match := plainArgument.FindStringSubmatch(text); match != nil {
 		p := newPath(match[1])
 		e.argument = &p
@@ -37,9 +38,11 @@ func compileExpression[K any](parser *ottl.Parser[K], text string) (expression[K
 func (e *expression[K]) configured() bool { return e.value != nil }
 
 // eval returns nil for a value that is not there.
+// Of the call, missed then says why an argument that the expression reads is not.
 func (e *expression[K]) eval(ctx *callContext, tc K) (any, error) {
+	ctx.call.missed = nil
 	if e.argument != nil {
-		return e.argument.lookup(ctx.call.Arguments.Value), nil
+		return ctx.call.argument(e.argument), nil
 	}
 	return e.value.Eval(ctx, tc)
 }

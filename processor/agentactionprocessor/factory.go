@@ -3,6 +3,7 @@ package agentactionprocessor
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -44,7 +45,8 @@ func createLogs(ctx context.Context, set processor.Settings, cfg component.Confi
 		processorhelper.WithCapabilities(capabilities), processorhelper.WithShutdown(p.shutdown))
 }
 
-// annotator is the processor of both signals. It keeps nothing between batches.
+// annotator is the processor of both signals. Between batches it
+// keeps only when it warned.
 type annotator struct {
 	*compiled
 	tenancy   *settings.Tenancy
@@ -52,6 +54,8 @@ type annotator struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	counters  counters
+	warnings  warnings
+	now       func() time.Time
 }
 
 var errConfig = errors.New("the configuration is of another component")
@@ -69,6 +73,7 @@ func newAnnotator(settings component.TelemetrySettings, cfg component.Config) (*
 		return nil, err
 	}
 	p.logger = settings.Logger
+	p.warnings.logger = p.logger
 	p.counters = newCounters(p.telemetry, p.heads)
 	return p, nil
 }
@@ -84,6 +89,8 @@ func newBareAnnotator(config *Config) (*annotator, error) {
 		tenancy:  &config.Tenancy,
 		metadata: newMetadataKeys(&config.VerifiedActions),
 		logger:   zap.NewNop(),
+		warnings: warnings{logger: zap.NewNop(), rules: make([]warned, len(config.Rules))},
+		now:      time.Now,
 	}, nil
 }
 

@@ -19,8 +19,8 @@ func functions[K any]() map[string]ottl.Factory[K] {
 		text[K]("AgentID", func(c *call) string { return c.Agent }),
 		text[K]("SessionID", func(c *call) string { return c.Session }),
 		text[K]("ReportedOutcome", func(c *call) string { return string(c.Outcome) }),
-		value[K]("ToolArgument", func(c *call) any { return c.Arguments.Value }),
-		value[K]("ToolResult", func(c *call) any { return c.Result.Value }),
+		value[K]("ToolArgument", (*call).argument),
+		value[K]("ToolResult", func(c *call, p *path) any { return p.lookup(c.Result.Value) }),
 	} {
 		all[own.Name()] = own
 	}
@@ -49,7 +49,7 @@ type pathArguments struct {
 	Path ottl.Optional[string]
 }
 
-func value[K any](name string, read func(*call) any) ottl.Factory[K] {
+func value[K any](name string, read func(*call, *path) any) ottl.Factory[K] {
 	return ottl.NewFactory(name, &pathArguments{}, func(_ ottl.FunctionContext, arguments ottl.Arguments) (ottl.ExprFunc[K], error) {
 		given, ok := arguments.(*pathArguments)
 		if !ok {
@@ -61,7 +61,7 @@ func value[K any](name string, read func(*call) any) ottl.Factory[K] {
 			if c == nil {
 				return nil, errOutsideCall
 			}
-			return ottlvalue.Computable(p.lookup(read(c))), nil
+			return ottlvalue.Computable(read(c, &p)), nil
 		}, nil
 	})
 }

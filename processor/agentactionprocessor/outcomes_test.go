@@ -25,8 +25,10 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 	some, field := rule("some", "ToolCallID()"), rule("field", "ToolCallID()")
 	some.Params = ParamsConfig{Values: map[string]string{"amount": `ToolArgument("amount")`, "bad": "Len(1)"}}
 	field.Channel = "ToolArgument()"
+	broken := rule("broken", "ToolCallID()")
+	broken.RequestedAt = `"never"`
 	config := NewDefaultConfig()
-	config.Rules = []RuleConfig{rule("all", "ToolCallID()"), rule("failing", `ToolArgument("nothing")`), rule("hidden", "ToolCallID()"), some, field}
+	config.Rules = []RuleConfig{rule("all", "ToolCallID()"), rule("failing", `ToolArgument("nothing")`), rule("hidden", "ToolCallID()"), some, field, broken}
 
 	td := ptrace.NewTraces()
 	plain := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty()
@@ -38,7 +40,7 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 		span.SetEndTimestamp(testStart)
 		fill(span.Attributes())
 	}
-	for _, tool := range []string{"all", "failing", "hidden", "some", "field", "nobody's"} {
+	for _, tool := range []string{"all", "failing", "hidden", "some", "field", "broken", "nobody's"} {
 		add(func(m pcommon.Map) {
 			m.PutStr("gen_ai.operation.name", "execute_tool")
 			m.PutStr("gen_ai.tool.name", tool)

@@ -33,6 +33,10 @@ func (r *rule[K]) evalParams(ctx *callContext, tc K) (params engine.Object, lost
 		if err == nil && p.value.argument == nil {
 			err = ottlvalue.Complete(value)
 		}
+		if missed := ctx.call.missed; missed != nil && !ctx.call.Arguments.Truncated {
+			lost, errs = append(lost, p.name), append(errs, fmt.Errorf("params.%s: %w", p.name, missed))
+			continue
+		}
 		switch {
 		case err != nil:
 			lost, errs = append(lost, p.name), append(errs, fmt.Errorf("params.%s: %w", p.name, err))
@@ -66,7 +70,10 @@ func objectOf(arguments dialect.Captured) (params engine.Object, lost []string, 
 	if err != nil {
 		return engine.Object{}, []string{wholeParams}, fmt.Errorf("params: %w", err)
 	}
-	return params, nil, nil
+	if note = damageOf(arguments); note != nil {
+		lost = []string{wholeParams}
+	}
+	return params, lost, note
 }
 
 // sizeNote says why arguments that were reported have no value.

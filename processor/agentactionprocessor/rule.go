@@ -1,6 +1,7 @@
 package agentactionprocessor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 type rule[K any] struct {
 	*ruleHead
 	condition *ottl.Condition[K]
+	// conditionText is how it is written.
+	conditionText string
 
 	subjectID, actionID, requestedAt, compensates expression[K]
 	// optional are the fields without which an action is still worth recording.
@@ -78,7 +81,11 @@ func (r *rule[K]) holds(ctx *callContext, tc K) (bool, error) {
 	if r.condition == nil {
 		return true, nil
 	}
+	ctx.call.missed = nil
 	held, err := r.condition.Eval(ctx, tc)
+	if !held && ctx.call.missed != nil && !ctx.call.plain() {
+		return false, &missing{field: "condition", expression: r.conditionText, reason: ctx.call.missed}
+	}
 	if err != nil {
 		return false, fmt.Errorf("condition: %w", err)
 	}
@@ -103,19 +110,26 @@ func (r *rule[K]) action(ctx *callContext, tc K, d *decision) (err error) {
 		Tool:            c.Tool,
 		ReportedOutcome: string(c.Outcome),
 	}
-	if a.SubjectID, err = required(ctx, tc, &r.subjectID, "subject_id"); err != nil {
+	if a.SubjectID, err = identified(ctx, tc, &r.subjectID, "subject_id"); err != nil {
 		return err
 	}
 	if a.ActionID, err = r.id(ctx, tc); err != nil {
 		return err
 	}
+	notes := damageNotes(c.Arguments)
 	if a.RequestedAt, err = r.moment(ctx, tc); err != nil {
 		return err
+	}
+	if r.requestedAt.configured() && c.missed != nil {
+		notes = append(notes, fmt.Errorf("requested_at: %w", c.missed))
 	}
 	if a.Compensates, err = evalText(ctx, tc, &r.compensates); err != nil {
 		return fmt.Errorf("compensates: %w", err)
 	}
-	notes := r.fillOptional(ctx, tc, a)
+	if r.compensates.configured() && c.missed != nil {
+		notes = append(notes, fmt.Errorf("compensates: %w", c.missed))
+	}
+	notes = append(notes, r.fillOptional(ctx, tc, a)...)
 	var note error
 	if a.Params, d.lost, note = r.evalParams(ctx, tc); note != nil {
 		notes = append(notes, note)
@@ -138,20 +152,25 @@ func (r *rule[K]) fillOptional(ctx *callContext, tc K, a *engine.Action) (notes 
 			notes = append(notes, fmt.Errorf("%s: %w", f.name, err))
 		case text != "":
 			*f.into(a) = text
+		case f.value.configured() && ctx.call.missed != nil:
+			notes = append(notes, fmt.Errorf("%s: %w", f.name, ctx.call.missed))
 		}
 	}
 	return notes
 }
 
-var errNoValue = errors.New("the expression gave no value")
-
-func required[K any](ctx *callContext, tc K, e *expression[K], name string) (string, error) {
+// identified is the text of an expression that names what the action is about.
+// It is a [missing] where nothing does.
+func identified[K any](ctx *callContext, tc K, e *expression[K], name string) (string, error) {
 	text, err := evalText(ctx, tc, e)
-	if err == nil && text == "" {
-		err = errNoValue
+	if err == nil && replaced(text) {
+		ctx.call.missed = errReplaced
 	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
+	if err != nil || text == "" || ctx.call.missed != nil {
+		if ctx.call.missed != nil {
+			err = nil // it says more, and nothing that the agent sent
+		}
+		return "", &missing{field: name, expression: e.text, reason: ctx.call.missed, err: err}
 	}
 	return text, nil
 }
@@ -177,6 +196,9 @@ func (r *rule[K]) id(ctx *callContext, tc K) (string, error) {
 	id, err := evalText(ctx, tc, &r.actionID)
 	if err != nil {
 		return "", fmt.Errorf("action_id: %w", err)
+	}
+	if id != "" && (ctx.call.missed != nil || replaced(id)) {
+		return "", &missing{field: "action_id", expression: r.actionID.text, reason: cmp.Or(ctx.call.missed, errReplaced)}
 	}
 	if id != "" {
 		return id, nil

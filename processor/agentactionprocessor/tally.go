@@ -15,6 +15,7 @@ const (
 	recorded      = "recorded"
 	noRule        = "no_rule"
 	failed        = "failed"
+	noValue       = "no_value"
 	notExecuted   = "not_executed"
 	invalid       = "invalid"
 	withoutParams = "without_params"
@@ -73,7 +74,7 @@ func newCounters(builder *metadata.TelemetryBuilder, rules []*ruleHead) counters
 	for _, info := range dialect.Names() {
 		names = append(names, info.Name)
 	}
-	for _, outcome := range []string{recorded, noRule, failed, notExecuted, invalid, withoutParams, withoutParam, withoutField} {
+	for _, outcome := range []string{recorded, noRule, failed, notExecuted, invalid, noValue, withoutParams, withoutParam, withoutField} {
 		c.facts[outcome] = set(attribute.String("outcome", outcome))
 		for _, name := range names {
 			c.calls[callCount{name, outcome}] = set(attribute.String("dialect", name), attribute.String("outcome", outcome))

@@ -13,6 +13,7 @@ type reported struct {
 	text   string
 	value  pcommon.Value
 	object any
+	damage *Damage // of the text that it was found in
 }
 
 type form uint8
@@ -89,8 +90,17 @@ func understandArguments(r reported, unwrap envelopes) understood {
 	if c.State == NotCaptured || c.Truncated {
 		return understood{Captured: c}
 	}
-	object, outer := argumentsObject(c.Value, c.Raw, unwrap)
-	c.Value = object
+	value := c.Value
+	if r.form == asStructure && refused(r.value) {
+		value = c.Raw // as text it is read part by part
+	}
+	object, outer, damage := argumentsObject(value, c.Raw, unwrap)
+	if r.damage != nil && damage != nil {
+		damage = merged(r.damage, damage)
+	} else if r.damage != nil {
+		damage = r.damage
+	}
+	c.Value, c.Damage = object, damage
 	return understood{Captured: c, outer: outer}
 }
 
@@ -158,6 +168,12 @@ func captureStructure(v pcommon.Value) Captured {
 	return c
 }
 
+// refused: a structure that breaks a rule of structureOf somewhere.
+func refused(v pcommon.Value) bool {
+	_, err := structureOf(v)
+	return err != nil
+}
+
 // maxUnwraps bounds how often arguments are parsed or taken out of an envelope.
 const maxUnwraps = 4
 
@@ -165,46 +181,51 @@ const maxUnwraps = 4
 // first object met on the way. Text is parsed, at most one envelope is taken
 // off: an object inside an envelope is what the tool was called with, even
 // when it looks like an envelope itself.
-func argumentsObject(v any, text string, unwrap envelopes) (object map[string]any, outer any) {
+func argumentsObject(v any, text string, unwrap envelopes) (object map[string]any, outer any, damage *Damage) {
 	for range maxUnwraps {
 		switch found := v.(type) {
 		case string:
 			text = found
-			parsed, err := parseText(found)
+			parsed, lost, err := parseText(found)
 			if err != nil {
-				return rawObject(text), outer
+				return rawObject(text), outer, unreadable(damage, err)
+			}
+			if lost != nil {
+				damage = merged(damage, lost)
 			}
 			v = parsed
 		case map[string]any:
 			if outer != nil {
-				return found, outer
+				return found, outer, damage
 			}
 			outer = found
 			inner, ok := unwrap.open(found)
 			if !ok {
-				return found, outer
+				return found, outer, damage
+			}
+			if damage != nil {
+				damage.inside()
 			}
 			v = inner
 		default:
-			return rawObject(text), outer
+			return rawObject(text), outer, unreadable(damage, nil)
 		}
 	}
 	if object, ok := v.(map[string]any); ok {
-		return object, outer
+		return object, outer, damage
 	}
-	return rawObject(text), outer
+	return rawObject(text), outer, unreadable(damage, nil)
 }
 
-// parseText reads text as JSON, else as a Python literal.
-func parseText(text string) (any, error) {
-	v, err := parseJSON(text)
-	if err == nil {
-		return v, nil
+// parseText reads text as JSON, else as a Python literal, else what can be read of either.
+func parseText(text string) (any, *Damage, error) {
+	if v, err := parseJSON(text); err == nil {
+		return v, nil, nil
 	}
-	if v, pythonErr := parsePython(text); pythonErr == nil {
-		return v, nil
+	if v, err := parsePython(text); err == nil {
+		return v, nil, nil
 	}
-	return nil, err
+	return parseDamaged(text)
 }
 
 // rawObject is how arguments that are no object are kept.

@@ -58,9 +58,13 @@ func javascriptCallEnvelope(object map[string]any) (any, bool) {
 	case map[string]any:
 		return arg, true
 	case string:
-		parsed, err := parseJSON(arg)
-		inner, isObject := parsed.(map[string]any)
-		return inner, err == nil && isObject
+		if parsed, err := parseJSON(arg); err == nil {
+			inner, isObject := parsed.(map[string]any)
+			return inner, isObject
+		}
+		damaged, _, err := parseDamagedIn(arg, jsonGrammar)
+		_, isObject := damaged.(map[string]any)
+		return arg, err == nil && isObject // as text, so that what is lost of it is known
 	}
 	return nil, false
 }

@@ -25,6 +25,10 @@ type parser struct {
 	at    int
 	depth int
 	in    grammar
+	// damage is set where what does not read is lost alone (see parseDamaged);
+	// path then leads to the value that is read.
+	damage *Damage
+	path   []string
 }
 
 // parseJSON reads JSON as RFC 8259 has it, but refuses duplicate keys, U+0000
@@ -39,7 +43,7 @@ func parsePython(text string) (any, error) { return parse(text, pythonGrammar) }
 
 func parse(text string, in grammar) (any, error) {
 	if !utf8.ValidString(text) {
-		return nil, errors.New("not valid UTF-8")
+		return nil, errNotUTF8
 	}
 	p := parser{text: text, in: in}
 	v, err := p.value()
@@ -53,13 +57,23 @@ func parse(text string, in grammar) (any, error) {
 	return v, nil
 }
 
+var errNotUTF8 = errors.New("not valid UTF-8")
+
 func (p *parser) unexpected(wanted string) error {
 	if p.at >= len(p.text) {
-		return fmt.Errorf("offset %d: text ends, expected %s", p.at, wanted)
+		return &syntaxError{p.at, "text ends, expected " + wanted, "expected " + wanted}
 	}
 	r, _ := utf8.DecodeRuneInString(p.text[p.at:])
-	return fmt.Errorf("offset %d: %q, expected %s", p.at, r, wanted)
+	return &syntaxError{p.at, fmt.Sprintf("%q, expected %s", r, wanted), "expected " + wanted}
 }
+
+// syntaxError says where a text does not read. Reason shows nothing of the text.
+type syntaxError struct {
+	at           int
+	what, reason string
+}
+
+func (e *syntaxError) Error() string { return fmt.Sprintf("offset %d: %s", e.at, e.what) }
 
 func (p *parser) space() {
 	for p.at < len(p.text) {
@@ -111,7 +125,11 @@ func (p *parser) value() (any, error) {
 // nested reads a container whose opening bracket is next.
 func (p *parser) nested(read func() (any, error)) (any, error) {
 	if p.depth == MaxDepth {
-		return nil, fmt.Errorf("offset %d: nested deeper than %d", p.at, MaxDepth)
+		if p.damage != nil {
+			return p.skip()
+		}
+		why := fmt.Sprintf("nested deeper than %d", MaxDepth)
+		return nil, &syntaxError{p.at, why, why}
 	}
 	p.depth++
 	p.at++
@@ -126,7 +144,7 @@ func (p *parser) list(end byte) (any, error) {
 		return items, nil
 	}
 	for {
-		item, err := p.value()
+		item, err := p.element(len(items))
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +173,7 @@ func (p *parser) tuple() (any, error) {
 	if p.take(')') {
 		return []any{}, nil
 	}
-	first, err := p.value()
+	first, err := p.element(0)
 	if err != nil {
 		return nil, err
 	}
@@ -175,28 +193,39 @@ func (p *parser) object() (any, error) {
 	if p.take('}') {
 		return object, nil
 	}
-	for {
+	var lost names
+	for first := true; ; first = false {
 		p.space()
 		at := p.at
 		key, err := p.value()
 		if err != nil {
 			return nil, err
 		}
-		if len(object) == 0 && p.in == pythonGrammar && p.peek() != ':' {
+		if first && p.in == pythonGrammar && p.peek() != ':' {
 			return p.set(key)
 		}
 		name, ok := p.key(key)
 		if !ok {
-			return nil, fmt.Errorf("offset %d: expected a key", at)
+			return nil, &syntaxError{at, "expected a key", "expected a key"}
 		}
 		if !p.take(':') {
 			return nil, p.unexpected("a colon")
 		}
-		if _, twice := object[name]; twice {
-			return nil, fmt.Errorf("offset %d: key %q stands twice", at, name)
+		if _, known := object[name]; known || lost[name] {
+			if p.damage == nil {
+				return nil, &syntaxError{at, fmt.Sprintf("key %q stands twice", name), "a key stands twice"}
+			}
+			delete(object, name)
+			lost = p.loseTwin(lost, name, at)
 		}
-		if object[name], err = p.value(); err != nil {
+		value, err := p.within(name)
+		switch {
+		case err != nil:
 			return nil, err
+		case value == (lostValue{}):
+			lost = lost.with(name)
+		case !lost[name]:
+			object[name] = value
 		}
 		done, err := p.next('}')
 		if err != nil || done {
@@ -247,7 +276,7 @@ func (p *parser) number() (any, error) {
 	}
 	whole := strings.TrimPrefix(p.text[start:p.at], "-")
 	if len(whole) > 1 && whole[0] == '0' {
-		return nil, fmt.Errorf("offset %d: number with a leading zero", start)
+		return nil, &syntaxError{start, "number with a leading zero", "number with a leading zero"}
 	}
 	if p.at < len(p.text) && p.text[p.at] == '.' {
 		p.at++
@@ -326,7 +355,7 @@ func (p *parser) name() (any, error) {
 			return word, nil
 		}
 	}
-	return nil, fmt.Errorf("offset %d: %.40q is no value", start, word)
+	return nil, &syntaxError{start, fmt.Sprintf("%.40q is no value", word), "a word that is no value"}
 }
 
 // decimal reads the rest of Decimal('12.50'), how Python shows exact money.
@@ -369,9 +398,9 @@ func (p *parser) str() (any, error) {
 			s := p.text[start:p.at]
 			p.at++
 			return s, nil
-		case c == '\\':
+		case c == '\\', c == 0 && p.damage != nil:
 			return p.escaped(quote, p.text[start:p.at])
-		case c < ' ':
+		case c < ' ' && p.damage == nil:
 			return nil, p.unexpected("no control character in a string")
 		default:
 			p.at++
@@ -390,7 +419,11 @@ func (p *parser) escaped(quote byte, before string) (any, error) {
 		case c == quote:
 			p.at++
 			return b.String(), nil
-		case c < ' ':
+		case c == 0 && p.damage != nil:
+			p.replaceZero(p.at)
+			b.WriteRune(utf8.RuneError)
+			p.at++
+		case c < ' ' && p.damage == nil:
 			return nil, p.unexpected("no control character in a string")
 		case c == '\\':
 			r, err := p.escape()
@@ -407,7 +440,7 @@ func (p *parser) escaped(quote byte, before string) (any, error) {
 }
 
 // escape reads one escape sequence. Unpaired surrogates become U+FFFD, U+0000
-// is refused (D35).
+// is refused (D35), or becomes U+FFFD too where it must not cost the rest.
 func (p *parser) escape() (rune, error) {
 	start := p.at
 	p.at++ // the backslash
@@ -443,6 +476,10 @@ func (p *parser) escape() (rune, error) {
 	case 'U':
 		r, ok = p.hex(8)
 		ok = ok && p.in == pythonGrammar
+	}
+	if ok && r == 0 && p.damage != nil {
+		p.replaceZero(start)
+		return utf8.RuneError, nil
 	}
 	if !ok || r == 0 || r > utf8.MaxRune {
 		p.at = start

@@ -115,7 +115,7 @@ func metadataText(key, member string) textSource {
 		if c.State == NotCaptured || c.Truncated {
 			return ""
 		}
-		object, _ := argumentsObject(c.Value, c.Raw, nil)
+		object, _, _ := argumentsObject(c.Value, c.Raw, nil)
 		text, _ := object[member].(string)
 		return text
 	}}
@@ -154,7 +154,13 @@ func messagePart(event, key, partType, member string) valueSource {
 		c := capture(v.event(event, key), argumentsSentinel)
 		messages := c.Value
 		if text, ok := messages.(string); ok {
-			messages, _ = parseJSON(text)
+			var damage *Damage
+			if messages, damage, _ = parseText(text); damage != nil {
+				damage.inside()
+			}
+			found := partOf(messages, partType, member, v.text("gen_ai.tool.call.id"))
+			found.damage = damage
+			return found
 		}
 		return partOf(messages, partType, member, v.text("gen_ai.tool.call.id"))
 	}}

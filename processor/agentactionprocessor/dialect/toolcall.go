@@ -59,6 +59,7 @@ const (
 // json.Number with their exact text; an OTLP double is its shortest decimal
 // text, and not-a-number and the infinities are the strings NaN, Infinity and
 // -Infinity. Strings are valid UTF-8 without U+0000.
+// A part of arguments that does not read is lost alone, see Damage.
 type Captured struct {
 	State State
 	Value any
@@ -73,6 +74,8 @@ type Captured struct {
 	// Truncated means larger than MaxValueBytes or nested deeper than
 	// MaxDepth (structures only): hashed, not parsed.
 	Truncated bool
+	// Damage says what of arguments is not in Value; nil when all of it is.
+	Damage *Damage
 }
 
 // ToolCall is what an agent's runtime reported about one tool call.
