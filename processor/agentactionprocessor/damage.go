@@ -41,9 +41,6 @@ func (c *call) undamaged(p *path, value any) any {
 	if value == nil && c.Arguments.Damage.More {
 		c.missed = errOthersLost
 	}
-	if value == nil && c.missed == nil && len(c.Arguments.Damage.Notes) > 0 {
-		c.missed = errors.New(c.Arguments.Damage.Notes[0])
-	}
 	return value
 }
 

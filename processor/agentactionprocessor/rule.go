@@ -166,6 +166,9 @@ func identified[K any](ctx *callContext, tc K, e *expression[K], name string) (s
 	if err == nil && replaced(text) {
 		ctx.call.missed = errReplaced
 	}
+	if notes := damageNotes(ctx.call.Arguments); text == "" && ctx.call.missed == nil && len(notes) > 0 {
+		ctx.call.missed = notes[0]
+	}
 	if err != nil || text == "" || ctx.call.missed != nil {
 		if ctx.call.missed != nil {
 			err = nil // it says more, and nothing that the agent sent
