@@ -225,7 +225,8 @@ type Reading interface {
 	Runs(ctx context.Context, tenant string, claimID string) ([]Run, error)
 	// RunsAt returns the runs with these sequence numbers, in no particular order. What is unknown is left out.
 	RunsAt(ctx context.Context, tenant string, seqs []int64) ([]Run, error)
-	// SettledClaims returns those of the named actions whose latest run is settled, in no particular order.
+	// SettledClaims returns those of the named actions whose latest run is
+	// settled and that nothing has woken since, in no particular order.
 	SettledClaims(ctx context.Context, tenant string, claimIDs []string) ([]string, error)
 	// Summary counts the policy verdict of the latest run per action (AC "How the two lenses are derived").
 	Summary(ctx context.Context, tenant string, filter ActionFilter) (Summary, error)

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/view"
@@ -10,6 +11,9 @@ import (
 
 // answerBatch is how many actions are looked up at once for those who waited.
 const answerBatch = 500
+
+// answerTimeout bounds one look-up: a store that hangs must not hold who comes later.
+const answerTimeout = 10 * time.Second
 
 // answers looks up what those who waited are told. Verdicts settle in batches,
 // and so are their answers read: while one batch is under way the next gathers,
@@ -85,6 +89,8 @@ func (a *answers) take() map[string]map[string]*answerTo {
 }
 
 func (a *answers) answer(ctx context.Context, tenant string, asked map[string]*answerTo) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	claims := make([]string, 0, len(asked))
 	for claim := range asked {
 		claims = append(claims, claim)
@@ -143,11 +149,21 @@ func (s *Service) showAll(ctx context.Context, tx ledger.Tx, tenant string, clai
 		} else if parts.SettlesAt, err = s.settlesAt(ctx, tx, stored); err != nil {
 			return nil, err
 		}
-		if shown[stored.ClaimID], err = view.Make(parts); err != nil {
+		made, err := view.Make(parts)
+		if err != nil {
 			return nil, err
 		}
+		shown[stored.ClaimID] = woken(made, stored)
 	}
 	return shown, nil
+}
+
+// woken says of a settled verdict that a newer record waits to be judged.
+func woken(shown view.Verification, stored ledger.StoredAction) view.Verification {
+	if shown.Status == ledger.Settled && stored.ParkedError == "" {
+		shown.Settlement.NextCheckAt = stored.NextCheckAt
+	}
+	return shown
 }
 
 func runsAt(ctx context.Context, tx ledger.Tx, tenant string, seqs []int64) (map[int64]ledger.Run, error) {

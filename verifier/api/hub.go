@@ -135,6 +135,16 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
+// ended says that waiters are let go.
+func (h *Hub) ended() bool {
+	select {
+	case <-h.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 func rest(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

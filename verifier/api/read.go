@@ -23,6 +23,7 @@ func (s *Service) Get(ctx context.Context, caller Caller, ref string) (shown vie
 			return err
 		}
 		shown, err = s.show(ctx, tx, caller.Tenant, stored, nil, nil)
+		shown = woken(shown, stored)
 		return err
 	})
 	return shown, err

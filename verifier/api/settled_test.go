@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/countersign-otel/countersign/ledger"
@@ -55,4 +57,51 @@ func TestUnavailableSourcesTakeNoVerdictBack(t *testing.T) {
 	if len(history.Runs) != 1 {
 		t.Errorf("%d runs", len(history.Runs))
 	}
+}
+
+// TestGateStaysShutForWhatWaitsToBeJudged: a reversal that is stored and not
+// judged yet lets nobody through on the verdict before it.
+func TestGateStaysShutForWhatWaitsToBeJudged(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	publishDocument(t, f.store, "booking.yaml", []byte(`
+id: booking
+version: 1
+kind: action
+vendor: internal
+source_citation: {url: "internal://booking", retrieved: "2026-09-28", title: "Bookings"}
+action_type: book
+subject_kind: order
+action:
+  window: 15m
+  expected_effects:
+    - effect_observed: {source: stripe, type: refund_created}
+  reversed_by:
+    - reversal_observed: {source: shopify, type: order_reopened, within: 7d}
+`))
+	f.must(t, http.StatusCreated, ledger.RoleRecorder, "POST", "/v1/actions", `{"action_id": "b_1", "contract_id": "booking", "subject_id": "order_10231", "requested_at": "2026-09-28T10:42:00Z", "params": {}}`)
+	f.must(t, http.StatusOK, ledger.RoleEvidence, "POST", "/v1/facts", facts(refunded))
+	f.must(t, http.StatusOK, ledger.RoleRecorder, "POST", "/v1/actions/verify", `{"action_id": "b_1"}`)
+	wait := func(seconds string) (got Waited) {
+		f.must(t, http.StatusOK, ledger.RoleRecorder, "GET", "/v1/actions/b_1/wait?timeout="+seconds, "").decode(t, &got)
+		return got
+	}
+	if got := wait("1"); got.TimedOut || got.Policy.Verdict != "PASS" {
+		t.Fatalf("settled: %+v", got)
+	}
+	f.must(t, http.StatusOK, ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.NewReplacer("order_cancelled", "order_reopened", "sh_2", "sh_3").Replace(cancelled)))
+	if got := wait("0.2"); !got.TimedOut || got.Settlement.NextCheckAt == nil {
+		t.Errorf("with a reversal that nobody judged: timed out %t, next check %v", got.TimedOut, got.Settlement.NextCheckAt)
+	}
+	f.clock.Store(int64(instant(t, "2026-09-28T11:00:00Z"))) // the window has closed
+	ctx, stop := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	for _, run := range []func(context.Context) error{f.verifier.Run, f.hub.Run} {
+		working.Go(func() { _ = run(ctx) })
+	}
+	if got := wait("30"); got.TimedOut || got.Policy.Verdict != "FAIL" {
+		t.Errorf("judged: %+v", got)
+	}
+	stop()
+	working.Wait()
 }

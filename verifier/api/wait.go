@@ -31,32 +31,45 @@ func (s *Service) Wait(ctx context.Context, caller Caller, ref string, timeout t
 		return Waited{}, err
 	}
 	started := time.Now()
+	deadline := started.Add(min(timeout, MaxWait))
 	stored, err := s.stored(ctx, caller.Tenant, ref)
 	if err != nil {
 		return Waited{}, err
 	}
-	done, err := settled(stored)
+	done, err := standing(stored)
 	if err != nil {
 		return Waited{}, s.asProblem(ctx, err)
 	}
 	key := gateKey{caller.Tenant, stored.ClaimID}
 	stored = ledger.StoredAction{} // what is looked up again after the waiting is not held meanwhile
-	if s.Hub != nil && !done {
-		if err := s.hold(ctx, caller, key.claimID, min(timeout, MaxWait)); err != nil {
+	for {
+		if s.Hub != nil && !done {
+			if err := s.hold(ctx, caller, key.claimID, time.Until(deadline)); err != nil {
+				return Waited{}, err
+			}
+		}
+		shown, err := s.answers.get(ctx, key)
+		if err != nil {
 			return Waited{}, err
 		}
+		done = shown.Status == ledger.Settled && !shown.ActionChanged && shown.Settlement.NextCheckAt == nil
+		if done || s.Hub == nil || s.Hub.ended() || !time.Now().Before(deadline) {
+			return Waited{shown, !done, time.Since(started).Round(time.Millisecond).Seconds()}, nil
+		}
 	}
-	shown, err := s.answers.get(ctx, key)
-	if err != nil {
-		return Waited{}, err
-	}
-	waited := time.Since(started).Round(time.Millisecond)
-	timedOut := shown.Status != ledger.Settled || shown.ActionChanged
-	return Waited{shown, timedOut, waited.Seconds()}, nil
 }
 
-// settled says whether the verdict on the action as it stands is settled. A
-// verdict on what it said before lets nobody through the gate.
+// standing says whether the verdict on the action as it stands is settled and
+// nothing waits to be judged. A verdict on what it said before lets nobody
+// through the gate, nor does one that a newer record has made due again.
+func standing(stored ledger.StoredAction) (bool, error) {
+	if stored.NextCheckAt != nil && stored.ParkedError == "" {
+		return false, nil
+	}
+	return settled(stored)
+}
+
+// settled says whether the verdict on the action as it stands is settled.
 func settled(stored ledger.StoredAction) (bool, error) {
 	if stored.Latest == nil || stored.Latest.Status != ledger.Settled {
 		return false, nil
@@ -91,7 +104,7 @@ func (s *Service) lookAgain(ctx context.Context, caller Caller, claimID string) 
 	if err != nil {
 		return false, err
 	}
-	if done, err = settled(stored); err != nil {
+	if done, err = standing(stored); err != nil {
 		return false, s.asProblem(ctx, err)
 	}
 	if done {

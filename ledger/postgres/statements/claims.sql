@@ -91,4 +91,5 @@ FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::te
 WHERE c.tenant_id = $1 AND c.claim_id = n.claim_id;
 
 -- name: SettledClaims
-SELECT c.claim_id FROM claims c WHERE c.tenant_id = $1 AND c.claim_id = ANY ($2::text[]) AND c.latest_status = 'settled';
+SELECT c.claim_id FROM claims c WHERE c.tenant_id = $1 AND c.claim_id = ANY ($2::text[]) AND c.latest_status = 'settled'
+  AND NOT EXISTS (SELECT 1 FROM due d WHERE d.tenant_id = c.tenant_id AND d.claim_id = c.claim_id AND d.parked_at IS NULL);

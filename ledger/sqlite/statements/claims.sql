@@ -123,4 +123,5 @@ WHERE a.tenant_id = ?1 AND a.compensates IN (SELECT value FROM json_each(?2))
     WHERE k.tenant_id = a.tenant_id AND k.compensates = a.compensates AND (k.requested_at, k.action_id) > (a.requested_at, a.action_id));
 
 -- name: SettledClaims
-SELECT c.claim_id FROM claims c WHERE c.tenant_id = ?1 AND c.claim_id IN (SELECT value FROM json_each(?2)) AND c.latest_status = 'settled';
+SELECT c.claim_id FROM claims c WHERE c.tenant_id = ?1 AND c.claim_id IN (SELECT value FROM json_each(?2)) AND c.latest_status = 'settled'
+  AND NOT EXISTS (SELECT 1 FROM due d WHERE d.tenant_id = c.tenant_id AND d.claim_id = c.claim_id AND d.parked_at IS NULL);
