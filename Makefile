@@ -110,7 +110,7 @@ bench/peers: ## the engine beside general policy engines, the processor beside c
 
 .PHONY: bench/ingest
 bench/ingest: build ## OTLP into PostgreSQL beside a debug exporter and plain CopyFrom: items/s, CPU, memory (Linux)
-	COUNTERSIGN_SPEED=1 go test ./internal/torture -run 'TestSpeed|TestMemory' -count 1 -timeout 20m -v
+	go test -tags speed ./internal/torture -run 'TestSpeed|TestMemory' -count 1 -timeout 20m -v
 
 .PHONY: clean
 clean: ## removes bin/ and build/

@@ -1,3 +1,5 @@
+//go:build speed
+
 package torture
 
 import (
@@ -26,9 +28,6 @@ import (
 
 	"github.com/countersign-otel/countersign/internal/pgserver"
 )
-
-// speed measures how fast evidence goes from OTLP into PostgreSQL, which takes a minute.
-var speed = os.Getenv("COUNTERSIGN_SPEED") != ""
 
 const (
 	// speedItems are enough for what a collector and a pool of connections cost at the start not to count.
@@ -86,9 +85,6 @@ type measured struct {
 }
 
 func TestSpeed(t *testing.T) {
-	if !speed {
-		t.Skip("set COUNTERSIGN_SPEED, or run make bench/ingest")
-	}
 	server := pgserver.Start(t, pgserver.WithFsync())
 	requests := speedRequests(t)
 	all := map[string][]measured{}
@@ -272,9 +268,6 @@ func measureCopy(t *testing.T, server *pgserver.Server) measured {
 // TestMemoryUnderOverload: with the database away and the queue full, senders
 // that do not let up cost no memory.
 func TestMemoryUnderOverload(t *testing.T) {
-	if !speed {
-		t.Skip("set COUNTERSIGN_SPEED, or run make bench/ingest")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
 	full := strings.Replace(fmt.Sprintf(ledger, ", storage: file_storage"), "30000, sizer: items, block_on_overflow: true", "20000, sizer: items", 1)
