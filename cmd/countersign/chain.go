@@ -96,7 +96,7 @@ func verifyChain(ctx context.Context, t *terminal, store ledger.Ledger, tenant, 
 	}
 	bar := t.progress("verdicts", end.seq)
 	defer bar.done()
-	c := newChainCheck(tenant)
+	c := newChainCheck(tenant, now())
 	seen := wanted == "" || wanted == hex.EncodeToString(c.running[:])
 	for view.Verified < end.seq {
 		page, err := c.read(ctx, store, view.Verified, int(min(chainPage, end.seq-view.Verified)))

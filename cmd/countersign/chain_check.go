@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,10 +45,12 @@ type chainCheck struct {
 	running [32]byte
 	// contracts are those that verdicts named so far; nil for one that is not published or cannot be read.
 	contracts map[ledger.ContractRef]*contract.Contract
+	// retained is the latest horizon that retention can have had by now.
+	retained engine.Instant
 }
 
-func newChainCheck(tenant string) *chainCheck {
-	return &chainCheck{tenant: tenant, contracts: map[ledger.ContractRef]*contract.Contract{}}
+func newChainCheck(tenant string, now engine.Instant) *chainCheck {
+	return &chainCheck{tenant: tenant, contracts: map[ledger.ContractRef]*contract.Contract{}, retained: now}
 }
 
 // chainPart is one page of the chain with what its verdicts name, read at one moment.
@@ -57,6 +60,7 @@ type chainPart struct {
 	unread    []error
 	runs      map[int64]ledger.ChainRun
 	facts     map[string]ledger.StoredFact
+	actions   map[string]bool // by claim id
 	dropped   ledger.Dropped
 }
 
@@ -81,12 +85,39 @@ func (c *chainCheck) read(ctx context.Context, store ledger.Ledger, after int64,
 		for _, f := range facts {
 			page.facts[f.RawRef] = f
 		}
+		if err := c.readActions(ctx, tx, &page); err != nil {
+			return err
+		}
 		if page.dropped, err = tx.Dropped(ctx, c.tenant); err != nil {
 			return err
 		}
+		// A horizon that was put in by hand explains nothing that retention would have kept.
+		page.dropped.Horizon = min(page.dropped.Horizon, c.retained)
 		return c.readContracts(ctx, tx, contracts)
 	})
 	return page, err
+}
+
+// readActions notes which of the actions that verdicts are about are still
+// stored. A store from which verdicts were taken cannot show its actions: what
+// is missing is found along the chain then.
+func (c *chainCheck) readActions(ctx context.Context, tx ledger.Tx, page *chainPart) error {
+	page.actions = map[string]bool{}
+	if len(page.verdicts) == 0 {
+		return nil
+	}
+	for _, entry := range page.verdicts {
+		page.actions[entry.ClaimID] = false
+	}
+	stored, err := tx.Actions(ctx, c.tenant, slices.Collect(maps.Keys(page.actions)))
+	if err != nil && ctx.Err() == nil {
+		page.actions = nil
+		return nil
+	}
+	for _, action := range stored {
+		page.actions[action.ClaimID] = true
+	}
+	return err
 }
 
 // parse reads the documents and returns the references to what they rest on, each once.
@@ -150,6 +181,9 @@ func (c *chainCheck) check(page chainPart, entry ledger.ChainEntry, seq int64, v
 	document := page.documents[i]
 	if problem := c.checkDocument(entry, document); problem != "" {
 		return problem
+	}
+	if stored, asked := page.actions[entry.ClaimID]; asked && !stored {
+		return fmt.Sprintf("is about action %q, which is not in the store any more", document.Action.ActionID)
 	}
 	if problem := c.checkContract(document); problem != "" {
 		return problem
@@ -241,11 +275,11 @@ func (c *chainCheck) checkRun(page chainPart, entry ledger.ChainEntry, d sealedD
 		view.horizon(page.dropped)
 		return ""
 	}
-	return c.checkReport(run, d)
+	return c.checkReport(page, run, d)
 }
 
 // checkReport compares what people read with what was hashed.
-func (c *chainCheck) checkReport(run ledger.ChainRun, d sealedDocument) string {
+func (c *chainCheck) checkReport(page chainPart, run ledger.ChainRun, d sealedDocument) string {
 	var r report.Report
 	if err := json.Unmarshal(run.Report, &r); err != nil {
 		return fmt.Sprintf("has a run %s whose report cannot be read: %v", run.ID, err)
@@ -264,12 +298,31 @@ func (c *chainCheck) checkReport(run ledger.ChainRun, d sealedDocument) string {
 			return fmt.Sprintf("and the report of its run %s differ in check %d: the report says ok: %t", run.ID, i+1, row.OK)
 		case evidence != d.Checks[i].Evidence:
 			return fmt.Sprintf("names %q as evidence of check %d, the report of its run %s names %q", d.Checks[i].Evidence, i+1, run.ID, evidence)
+		case row.Section != checks[i].Section || row.Description != checks[i].Call.Describe() || textOf(row.Message) != checks[i].Message:
+			return fmt.Sprintf("has a contract whose check %d reads %q, in the report of its run %s it reads %q", i+1, checks[i].Call.Describe(), run.ID, row.Description)
+		case !agrees(row.Evidence, page.facts[evidence]):
+			return fmt.Sprintf("has the evidence %q for check %d, of which the report of its run %s says another source, type or time", evidence, i+1, run.ID)
 		}
 	}
 	if run.Headline != r.Summary.Headline {
 		return fmt.Sprintf("has a run %s with the headline %q, its report says %q", run.ID, run.Headline, r.Summary.Headline)
 	}
 	return ""
+}
+
+func textOf(message *string) string {
+	if message == nil {
+		return ""
+	}
+	return *message
+}
+
+// agrees compares what a report says of a fact with the fact, where that is still stored.
+func agrees(shown *report.Evidence, stored ledger.StoredFact) bool {
+	if shown == nil || stored.RawRef == "" || shown.RawRef != stored.RawRef {
+		return true
+	}
+	return shown.Source == stored.Fact.Source && shown.FactType == stored.Fact.Type && shown.OccurredAt != nil && *shown.OccurredAt == stored.Fact.OccurredAt
 }
 
 // checkEvidence looks at every fact that a verdict names.

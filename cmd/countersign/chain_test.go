@@ -64,6 +64,9 @@ var tamperings = []tampering{
 	{"listed as never verified", []string{`UPDATE claims SET latest_seq = NULL, latest_status = NULL, latest_outcome = NULL, latest_policy = NULL, settled_policy = NULL`}, 4, "is listed with another verdict"},
 	{"what retention drops", []string{`DELETE FROM facts WHERE fact_type = 'refund_created'`, `UPDATE runs SET report = '{"checks":[],"dropped":"retention"}' WHERE seq = 2`,
 		`INSERT INTO retentions (tenant_id, horizon, dropped_at, facts, reports) VALUES ('default', 1790700000, 1790700000, 1, 1)`}, 0, ""},
+	{"action removed", []string{`DELETE FROM claims`}, 1, "which is not in the store any more"},
+	{"report with another time of its evidence", []string{`UPDATE runs SET report = replace(reportAS_TEXT, '2026-09-28T10:42:07Z', '2026-09-28T10:42:09Z')AS_JSON`}, 2, "says another source, type or time"},
+	{"report with another sentence", []string{`UPDATE runs SET report = replace(reportAS_TEXT, 'stripe refund_created', 'nothing')AS_JSON`}, 2, "in the report of its run"},
 	{"facts that no verdict names", []string{`DELETE FROM facts WHERE raw_ref = 'nobody'`}, 0, ""},
 }
 
@@ -122,9 +125,13 @@ func (tamper tampering) spelled(zero, bytes, report string) []string {
 	forged := engine.Fact{
 		Source: "stripe", Type: "refund_created", SubjectID: "order_10231", SubjectKind: "record", OccurredAt: 1790592127, Attributes: attributes,
 	}.ContentHash()
+	text, json := "", ""
+	if strings.HasPrefix(zero, "decode") { // PostgreSQL
+		text, json = "::text", "::json"
+	}
 	var statements []string
 	for _, s := range tamper.statements {
-		s = strings.NewReplacer("ZERO", zero, "FORGED", fmt.Sprintf(bytes, forged), "REPORT", report).Replace(s)
+		s = strings.NewReplacer("ZERO", zero, "FORGED", fmt.Sprintf(bytes, forged), "REPORT", report, "AS_TEXT", text, "AS_JSON", json).Replace(s)
 		statements = append(statements, s)
 	}
 	return statements
