@@ -3,7 +3,9 @@
 package grafana
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,4 +133,90 @@ func expressions(document any) []string {
 		}
 	}
 	return found
+}
+
+// dataSource is a data source as Grafana provisions one, with the settings of
+// Prometheus, Tempo and Loki that lead from one to another.
+type dataSource struct {
+	Name     string `yaml:"name"`
+	UID      string `yaml:"uid"`
+	Type     string `yaml:"type"`
+	Access   string `yaml:"access"`
+	URL      string `yaml:"url"`
+	JSONData struct {
+		ExemplarTraceIDDestinations []struct {
+			Name          string `yaml:"name"`
+			DatasourceUID string `yaml:"datasourceUid"`
+		} `yaml:"exemplarTraceIdDestinations"`
+		TracesToLogsV2 *struct {
+			DatasourceUID      string `yaml:"datasourceUid"`
+			SpanStartTimeShift string `yaml:"spanStartTimeShift"`
+			SpanEndTimeShift   string `yaml:"spanEndTimeShift"`
+			CustomQuery        bool   `yaml:"customQuery"`
+			Query              string `yaml:"query"`
+		} `yaml:"tracesToLogsV2"`
+		DerivedFields []struct {
+			Name            string `yaml:"name"`
+			MatcherType     string `yaml:"matcherType"`
+			MatcherRegex    string `yaml:"matcherRegex"`
+			DatasourceUID   string `yaml:"datasourceUid"`
+			URL             string `yaml:"url"`
+			URLDisplayLabel string `yaml:"urlDisplayLabel"`
+		} `yaml:"derivedFields"`
+	} `yaml:"jsonData"`
+}
+
+// TestDataSources: the ways between traces and verdicts lead to data sources
+// that are there, by fields that Grafana knows and labels that the sidecar's events have.
+func TestDataSources(t *testing.T) {
+	t.Parallel()
+	var file struct {
+		APIVersion  int          `yaml:"apiVersion"`
+		Datasources []dataSource `yaml:"datasources"`
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(read(t, "datasources.yaml")))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil || file.APIVersion != 1 {
+		t.Fatalf("version %d, %v", file.APIVersion, err)
+	}
+	types, ways := map[string]string{}, map[string]string{}
+	labels := []string{"trace_id", "span_id"} // of every log record in Loki
+	for _, source := range file.Datasources {
+		types[source.UID] = source.Type
+		if source.Access != "proxy" || source.URL == "" || source.Name == "" {
+			t.Errorf("incomplete: %+v", source)
+		}
+		for _, to := range source.JSONData.ExemplarTraceIDDestinations {
+			ways["from exemplars by "+to.Name] = to.DatasourceUID
+		}
+		if to := source.JSONData.TracesToLogsV2; to != nil {
+			ways["from spans"] = to.DatasourceUID
+			if !to.CustomQuery || !strings.Contains(to.Query, `trace_id="$${__span.traceId}"`) || !strings.Contains(to.Query, `span_id="$${__span.spanId}"`) {
+				t.Errorf("from spans: %+v", to)
+			}
+		}
+		for _, field := range source.JSONData.DerivedFields {
+			if field.DatasourceUID != "" {
+				ways["from events by "+field.MatcherRegex] = field.DatasourceUID
+			}
+			if field.MatcherType != "label" || field.URL != "$${__value.raw}" {
+				t.Errorf("%+v", field)
+			}
+			labels = append(labels, field.MatcherRegex)
+		}
+	}
+	want := map[string]string{"from exemplars by trace_id": "tempo", "from spans": "loki", "from events by trace_id": "tempo"}
+	if !maps.Equal(want, ways) || types["tempo"] != "tempo" || types["loki"] != "loki" || types["prometheus"] != "prometheus" {
+		t.Errorf("ways %v between %v, want %v", ways, types, want)
+	}
+	emitted, err := os.ReadFile(filepath.Join("..", "..", "..", "verifier", "emit", "telemetry.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range labels {
+		// Loki writes the dots of attributes as underscores.
+		if attribute := strings.Replace(label, "countersign_", "countersign.", 1); strings.HasPrefix(label, "countersign_") && !strings.Contains(string(emitted), `"`+attribute+`"`) {
+			t.Errorf("no event has the attribute %s", attribute)
+		}
+	}
 }
