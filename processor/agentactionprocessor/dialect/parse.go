@@ -197,16 +197,24 @@ func (p *parser) object() (any, error) {
 	for first := true; ; first = false {
 		p.space()
 		at := p.at
-		key, err := p.value()
-		if err != nil {
-			return nil, err
-		}
-		if first && p.in == pythonGrammar && p.peek() != ':' {
-			return p.set(key)
-		}
-		name, ok := p.key(key)
-		if !ok {
-			return nil, &syntaxError{at, "expected a key", "expected a key"}
+		var name string
+		if p.in == jsonGrammar && p.at < len(p.text) && p.text[p.at] == '"' {
+			var err error
+			if name, err = p.quoted(); err != nil {
+				return nil, err
+			}
+		} else {
+			key, err := p.value()
+			if err != nil {
+				return nil, err
+			}
+			if first && p.in == pythonGrammar && p.peek() != ':' {
+				return p.set(key)
+			}
+			var ok bool
+			if name, ok = p.key(key); !ok {
+				return nil, &syntaxError{at, "expected a key", "expected a key"}
+			}
 		}
 		if !p.take(':') {
 			return nil, p.unexpected("a colon")
@@ -389,6 +397,15 @@ func (p *parser) decimal() (any, error) {
 
 // str reads a quoted string; the quote is next.
 func (p *parser) str() (any, error) {
+	s, err := p.quoted()
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// quoted is str without the interface, which costs an allocation.
+func (p *parser) quoted() (string, error) {
 	quote := p.text[p.at]
 	p.at++
 	start := p.at
@@ -401,16 +418,16 @@ func (p *parser) str() (any, error) {
 		case c == '\\', c == 0 && p.damage != nil:
 			return p.escaped(quote, p.text[start:p.at])
 		case c < ' ' && p.damage == nil:
-			return nil, p.unexpected("no control character in a string")
+			return "", p.unexpected("no control character in a string")
 		default:
 			p.at++
 		}
 	}
-	return nil, p.unexpected("a closing quote")
+	return "", p.unexpected("a closing quote")
 }
 
 // escaped reads on from the first backslash of a string.
-func (p *parser) escaped(quote byte, before string) (any, error) {
+func (p *parser) escaped(quote byte, before string) (string, error) {
 	var b strings.Builder
 	b.WriteString(before)
 	for p.at < len(p.text) {
@@ -424,11 +441,11 @@ func (p *parser) escaped(quote byte, before string) (any, error) {
 			b.WriteRune(utf8.RuneError)
 			p.at++
 		case c < ' ' && p.damage == nil:
-			return nil, p.unexpected("no control character in a string")
+			return "", p.unexpected("no control character in a string")
 		case c == '\\':
 			r, err := p.escape()
 			if err != nil {
-				return nil, err
+				return "", err
 			}
 			b.WriteRune(r)
 		default:
@@ -436,7 +453,7 @@ func (p *parser) escaped(quote byte, before string) (any, error) {
 			p.at++
 		}
 	}
-	return nil, p.unexpected("a closing quote")
+	return "", p.unexpected("a closing quote")
 }
 
 // escape reads one escape sequence. Unpaired surrogates become U+FFFD, U+0000
