@@ -343,9 +343,13 @@ func TestUnreadableDocuments(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, want string }{
 		"no collector": {"rules: []\n", "c.yaml:1:1: is no collector configuration: it has no service; name a file with receivers, exporters and service"},
-		"a list":       {"- a\n", "c.yaml:1:1: is no collector configuration: it has no service; name a file with receivers, exporters and service"},
-		"empty":        {"", "c.yaml: is empty"},
-		"too large":    {strings.Repeat("#\n", MaxDocument), "c.yaml: has 2097152 bytes; at most 1048576 are allowed"},
+		"keys with ::": {
+			"receivers:\n  otlp:\n    protocols::http::endpoint: 0.0.0.0:4318\nservice: {}\n",
+			`c.yaml:3:5: the key "protocols::http::endpoint" stands for keys below each other, which is not checked; write protocols, http, endpoint each on a line of its own, below the one before`,
+		},
+		"a list":    {"- a\n", "c.yaml:1:1: is no collector configuration: it has no service; name a file with receivers, exporters and service"},
+		"empty":     {"", "c.yaml: is empty"},
+		"too large": {strings.Repeat("#\n", MaxDocument), "c.yaml: has 2097152 bytes; at most 1048576 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

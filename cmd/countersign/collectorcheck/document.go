@@ -2,6 +2,7 @@ package collectorcheck
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -140,7 +141,28 @@ type document struct {
 	service           setting
 }
 
+// refusePaths refuses keys like protocols::http. The collector takes them for
+// keys below each other; who does not would find nothing wrong with what stands there.
+func refusePaths(node *yaml.Node, r *diagnostic.Reporter) {
+	for i, child := range node.Content {
+		if node.Kind != yaml.MappingNode || i%2 == 1 {
+			refusePaths(child, r)
+			continue
+		}
+		if strings.Contains(child.Value, separator) {
+			r.Report(child, "", diagnostic.Diagnostic{
+				Message: fmt.Sprintf("the key %q stands for keys below each other, which is not checked", child.Value),
+				Allowed: "write " + strings.Join(strings.Split(child.Value, separator), ", ") + " each on a line of its own, below the one before",
+			})
+		}
+	}
+}
+
 func newDocument(root *yaml.Node, r *diagnostic.Reporter) *document {
+	refusePaths(root, r)
+	if r.Count() > 0 {
+		return nil
+	}
 	top := setting{node: root, place: root}
 	if root.Kind != yaml.MappingNode || !top.get("service").there() {
 		r.Report(root, "", diagnostic.Diagnostic{
