@@ -50,28 +50,53 @@ var databases struct {
 // empty. The test must leave the schema as it is.
 func migratedURL(tb testing.TB) string {
 	tb.Helper()
-	server := pgserver.Shared(tb)
 	databases.Lock()
 	defer databases.Unlock()
-	var address string
 	if n := len(databases.idle); n > 0 {
-		address, databases.idle = databases.idle[n-1], databases.idle[:n-1]
-	} else {
-		databases.made++
-		name := fmt.Sprintf("ledger_%d", databases.made)
-		execute(tb, server.URL(), "CREATE DATABASE "+name)
-		address = server.DatabaseURL(name)
-		if err := migrate(tb.Context(), address); err != nil {
-			tb.Fatal(err)
-		}
+		address := databases.idle[n-1]
+		databases.idle = databases.idle[:n-1]
+		putBack(tb, address)
+		return address
 	}
+	address := newDatabase(tb)
+	putBack(tb, address)
+	return address
+}
+
+// unusedURL is a migrated database that no test used before, for tests that read
+// what the server counts of a database.
+func unusedURL(tb testing.TB) string {
+	tb.Helper()
+	databases.Lock()
+	defer databases.Unlock()
+	address := newDatabase(tb)
+	putBack(tb, address)
+	return address
+}
+
+// newDatabase needs the lock of databases.
+func newDatabase(tb testing.TB) string {
+	tb.Helper()
+	server := pgserver.Shared(tb)
+	databases.made++
+	name := fmt.Sprintf("ledger_%d", databases.made)
+	execute(tb, server.URL(), "CREATE DATABASE "+name)
+	address := server.DatabaseURL(name)
+	if err := migrate(tb.Context(), address); err != nil {
+		tb.Fatal(err)
+	}
+	return address
+}
+
+// putBack hands the database on, emptied, when the test ends.
+func putBack(tb testing.TB, address string) {
+	tb.Helper()
 	tb.Cleanup(func() {
 		empty(tb, address)
 		databases.Lock()
 		defer databases.Unlock()
 		databases.idle = append(databases.idle, address)
 	})
-	return address
 }
 
 // empty removes all rows but the schema's version.
