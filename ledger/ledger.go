@@ -305,6 +305,11 @@ type Overview interface {
 	Backlog(ctx context.Context, now engine.Instant) (Backlog, error)
 	// SourceLags returns the sources with the earliest watermarks, across tenants; sources without one are left out.
 	SourceLags(ctx context.Context, limit int) ([]SourceLag, error)
+	// CountOrphans counts what Orphans lists, with since <= occurred_at < until,
+	// by source, across tenants: the up to limit sources with the most. Its cost
+	// grows with the facts of that time. A store may look only at the 200,000
+	// facts that came last.
+	CountOrphans(ctx context.Context, effects []EffectType, since, until engine.Instant, limit int) ([]OrphanCount, error)
 	// CaseFacts returns facts of a subject and of those linked to it with since <=
 	// occurred_at <= until: up to limit, the newest by decision D5 first.
 	CaseFacts(ctx context.Context, tenant, subject string, since, until engine.Instant, limit int) ([]engine.Fact, error)

@@ -293,6 +293,12 @@ type OrphanFilter struct {
 // EffectType is a fact type that contracts expect; an empty source means any.
 type EffectType struct{ Source, Type string }
 
+// OrphanCount is how many facts of a source no recorded action explains.
+type OrphanCount struct {
+	Source string
+	Facts  int64
+}
+
 // TallyFilter selects what is counted by since <= requested_at < until; empty
 // fields select all.
 type TallyFilter struct {

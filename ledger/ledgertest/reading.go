@@ -190,6 +190,20 @@ func exerciseReading(t *testing.T, open opener) {
 		since, until := noon+2, noon+5
 		wantSame(t, "within a time", orphans(ledger.OrphanFilter{Limit: 10, Since: &since, Until: &until}), []string{"orphan"})
 		wantSame(t, "limited", orphans(ledger.OrphanFilter{Limit: 1}), []string{"any source"})
+
+		counts := func(since, until engine.Instant, limit int) (found []ledger.OrphanCount) {
+			t.Helper()
+			b.view(func(tx ledger.Tx) (err error) {
+				found, err = tx.CountOrphans(t.Context(), []ledger.EffectType{{Source: "stripe", Type: "refund_created"}, {Type: "note_added"}}, since, until, limit)
+				return err
+			})
+			return found
+		}
+		b.ingestBatch(other, noon, ledger.FactBatch{Facts: []engine.Fact{
+			b.fact("theirs", "stripe", "refund_created", "order_1", noon+3), b.fact("explained", "stripe", "refund_created", "ticket_9", noon+3)}})
+		wantSame(t, "of all tenants, the most first", counts(noon, noon+6, 10), []ledger.OrphanCount{{Source: "stripe", Facts: 3}, {Source: "crm", Facts: 1}})
+		wantSame(t, "counted within a time", counts(noon+2, noon+3, 10), []ledger.OrphanCount{{Source: "stripe", Facts: 1}})
+		wantSame(t, "the most only", counts(noon, noon+6, 1), []ledger.OrphanCount{{Source: "stripe", Facts: 3}})
 	})
 
 	t.Run("TenantsNeverMeet", func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 var (
 	backlog    = named("Backlog")
 	sourceLags = named("SourceLags")
+
+	countOrphans = named("CountOrphans")
 )
 
 // Backlog implements ledger.Overview.
@@ -28,4 +30,10 @@ func (t *tx) SourceLags(ctx context.Context, limit int) ([]ledger.SourceLag, err
 		err = row.Scan(&l.Source, (*int64)(&l.Watermark))
 		return l, err
 	}, limit)
+}
+
+// CountOrphans implements ledger.Overview.
+func (t *tx) CountOrphans(ctx context.Context, effects []ledger.EffectType, since, until engine.Instant, limit int) ([]ledger.OrphanCount, error) {
+	sources, types := effectArrays(effects)
+	return collect(ctx, t, countOrphans, pgx.RowToStructByPos[ledger.OrphanCount], pgx.QueryExecModeCacheDescribe, sources, types, since, until, limit)
 }

@@ -200,12 +200,17 @@ func (t *tx) Compensations(ctx context.Context, tenant string, actionIDs []strin
 
 // Orphans implements ledger.Reading.
 func (t *tx) Orphans(ctx context.Context, tenant string, filter ledger.OrphanFilter) ([]engine.Fact, error) {
-	sources, types := make([]string, len(filter.Effects)), make([]string, len(filter.Effects))
-	for i, effect := range filter.Effects {
-		sources[i], types[i] = effect.Source, effect.Type
-	}
+	sources, types := effectArrays(filter.Effects)
 	return collect(ctx, t, orphans, scanFact, pgx.QueryExecModeCacheDescribe,
 		tenant, nullInstant(filter.Since), nullInstant(filter.Until), sources, types, filter.Limit)
+}
+
+func effectArrays(effects []ledger.EffectType) (sources, types []string) {
+	sources, types = make([]string, len(effects)), make([]string, len(effects))
+	for i, effect := range effects {
+		sources[i], types[i] = effect.Source, effect.Type
+	}
+	return sources, types
 }
 
 // Tenants implements ledger.Reading.

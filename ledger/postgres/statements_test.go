@@ -40,6 +40,7 @@ var acrossTenants = map[string]string{
 	"Tenants":       "the list of tenants itself",
 	"Backlog":       "how much is still to do",
 	"SourceLags":    "how far sources have got",
+	"CountOrphans":  "how much nobody explains",
 
 	"ContractHashes":   "contracts belong to all tenants",
 	"PublishContracts": "contracts belong to all tenants",

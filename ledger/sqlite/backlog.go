@@ -10,6 +10,8 @@ import (
 var (
 	backlog    = fixed.Named("Backlog")
 	sourceLags = fixed.Named("SourceLags")
+
+	countOrphans = fixed.Named("CountOrphans")
 )
 
 // Backlog implements ledger.Overview.
@@ -24,4 +26,11 @@ func (t *tx) SourceLags(ctx context.Context, limit int) ([]ledger.SourceLag, err
 	return collect(ctx, t, sourceLags, func(scan scan) (l ledger.SourceLag, err error) {
 		return l, scan(&l.Source, &l.Watermark)
 	}, limit)
+}
+
+// CountOrphans implements ledger.Overview.
+func (t *tx) CountOrphans(ctx context.Context, effects []ledger.EffectType, since, until engine.Instant, limit int) ([]ledger.OrphanCount, error) {
+	return collect(ctx, t, countOrphans, func(scan scan) (c ledger.OrphanCount, err error) {
+		return c, scan(&c.Source, &c.Facts)
+	}, effectRows(effects), since, until, limit)
 }

@@ -243,10 +243,6 @@ func (t *tx) VerdictByHash(ctx context.Context, hash [32]byte) (ledger.PublicVer
 
 // Orphans implements ledger.Reading.
 func (t *tx) Orphans(ctx context.Context, tenant string, filter ledger.OrphanFilter) ([]engine.Fact, error) {
-	var effects batch
-	for _, e := range filter.Effects {
-		effects.row().sent(e.Source).text(e.Type)
-	}
 	since, until := int64(0), int64(engine.MaxInstant)+1
 	if filter.Since != nil {
 		since = int64(*filter.Since)
@@ -254,7 +250,15 @@ func (t *tx) Orphans(ctx context.Context, tenant string, filter ledger.OrphanFil
 	if filter.Until != nil {
 		until = int64(*filter.Until)
 	}
-	return collect(ctx, t, orphans, readFact, tenant, effects.parameter(), since, until, filter.Limit)
+	return collect(ctx, t, orphans, readFact, tenant, effectRows(filter.Effects), since, until, filter.Limit)
+}
+
+func effectRows(types []ledger.EffectType) string {
+	var effects batch
+	for _, e := range types {
+		effects.row().sent(e.Source).text(e.Type)
+	}
+	return effects.parameter()
 }
 
 // Tenants implements ledger.Reading.

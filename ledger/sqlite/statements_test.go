@@ -22,6 +22,7 @@ var acrossTenants = map[string]string{
 	"LastFact":      "the last row of the file, whose ever it is",
 	"Backlog":       "how much is still to do",
 	"SourceLags":    "how far sources have got",
+	"CountOrphans":  "how much nobody explains",
 
 	"DeclareDropping": "opens the triggers to this transaction",
 	"EndDropping":     "closes them again",

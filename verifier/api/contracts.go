@@ -7,7 +7,6 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
-	"github.com/countersign-otel/countersign/engine/primitive"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/view"
@@ -265,45 +264,12 @@ func orphanList(effects []ledger.EffectType, facts []engine.Fact) OrphanList {
 	return list
 }
 
-// expected are the effects that the latest versions of all contracts expect. A
-// source narrows them; an effect of any source then is looked for in that one.
+// expected are the effects that the latest versions of all contracts expect,
+// narrowed to one source where that is asked for.
 func expected(ctx context.Context, tx ledger.Tx, source string) ([]ledger.EffectType, error) {
 	documents, err := tx.ListContracts(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	var effects []ledger.EffectType
-	seen := map[ledger.EffectType]bool{}
-	for _, d := range documents {
-		c, err := ledger.ParseDocument(d)
-		if err != nil {
-			return nil, err
-		}
-		for _, check := range c.Checks {
-			effect, ok := expectedEffect(check, source)
-			if !ok || seen[effect] {
-				continue
-			}
-			seen[effect] = true
-			effects = append(effects, effect)
-		}
-	}
-	return effects, nil
-}
-
-func expectedEffect(check contract.Check, source string) (ledger.EffectType, bool) {
-	call, ok := check.Call.(primitive.Effect)
-	if !ok || check.Section != contract.ExpectedEffects {
-		return ledger.EffectType{}, false
-	}
-	var effect ledger.EffectType
-	effect.Source, effect.Type = call.EffectType()
-	if source == "" {
-		return effect, true
-	}
-	if effect.Source != "" && effect.Source != source {
-		return ledger.EffectType{}, false
-	}
-	effect.Source = source
-	return effect, true
+	return ledger.ExpectedEffects(documents, source)
 }

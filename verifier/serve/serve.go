@@ -113,6 +113,7 @@ type sidecar struct {
 	emitter   *emit.Emitter
 	webhooks  *webhook.Sender
 	backlog   *backlog
+	orphans   *orphans
 	telemetry *telemetry.Exporter
 	server    *http.Server
 }
@@ -188,6 +189,7 @@ func (s *sidecar) wire(ctx context.Context) error {
 	contracts := ledger.NewContractCache(0)
 	owner := ownerName()
 	s.backlog = newBacklog(s.registry, s.store, s.Now, s.Logger)
+	s.orphans = newOrphans(s.registry, s.store, s.Now, s.Logger)
 	s.hub = api.NewHub(s.store, s.Settlement.PollInterval, s.Logger)
 	s.feed = feed.New(s.store, s.Settlement.PollInterval, s.Logger)
 	s.uses = api.NewUses(s.store, s.Now, s.Logger)
@@ -328,6 +330,7 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 	emitting := start(ctx, failed, s.emitter.Run)
 	telling := start(ctx, failed, s.webhooks.Run)
 	counting := start(ctx, failed, s.backlog.run)
+	explaining := start(ctx, failed, s.orphans.run)
 	exporting := start(ctx, failed, s.telemetry.Run)
 	serving := start(ctx, failed, func(context.Context) error { return s.accept(listener) })
 	if s.Ready != nil {
@@ -350,6 +353,7 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 	emitting.end()
 	telling.end()
 	counting.end()
+	explaining.end()
 	exporting.end() // last, so that it tells of all that came before
 	close(failed)
 	for err := range failed {

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/countersign-otel/countersign/engine"
-	"github.com/countersign-otel/countersign/engine/contract"
-	"github.com/countersign-otel/countersign/engine/primitive"
 	"github.com/countersign-otel/countersign/ledger"
 )
 
@@ -249,29 +247,14 @@ func (p *Page) orphans(w http.ResponseWriter, r *http.Request) error {
 }
 
 // expected are the effects that the newest versions of all contracts expect,
-// narrowed to one source where that is asked for.
+// narrowed to one source where that is asked for. What cannot be read is left
+// out: the contract's own page says so.
 func (v *orphansView) expected(documents []ledger.ContractDocument) {
-	for _, d := range documents {
-		c, err := ledger.ParseDocument(d)
-		if err != nil {
-			continue // the contract's own page says so
-		}
-		for _, check := range c.Checks {
-			call, ok := check.Call.(primitive.Effect)
-			if !ok || check.Section != contract.ExpectedEffects {
-				continue
-			}
-			source, factType := call.EffectType()
-			if source != "" && !slices.Contains(v.Sources, source) {
-				v.Sources = append(v.Sources, source)
-			}
-			effect := ledger.EffectType{Source: source, Type: factType}
-			if v.Source != "" {
-				effect.Source = v.Source
-			}
-			if (v.Source == "" || source == "" || source == v.Source) && !slices.Contains(v.Effects, effect) {
-				v.Effects = append(v.Effects, effect)
-			}
+	v.Effects, _ = ledger.ExpectedEffects(documents, v.Source)
+	all, _ := ledger.ExpectedEffects(documents, "")
+	for _, effect := range all {
+		if effect.Source != "" && !slices.Contains(v.Sources, effect.Source) {
+			v.Sources = append(v.Sources, effect.Source)
 		}
 	}
 	slices.Sort(v.Sources)
