@@ -58,6 +58,8 @@ func CheckOpaque(field, text string) error {
 		return fmt.Errorf("%w: %s is empty; 1 to %d bytes are needed", ErrOpaque, field, MaxOpaque)
 	case len(text) > MaxOpaque:
 		return fmt.Errorf("%w: %s has %d bytes; at most %d are allowed", ErrOpaque, field, len(text), MaxOpaque)
+	case isPlain(text):
+		return nil
 	case !utf8.ValidString(text):
 		return fmt.Errorf("%w: %s is not valid UTF-8", ErrOpaque, field)
 	}
@@ -67,6 +69,16 @@ func CheckOpaque(field, text string) error {
 		}
 	}
 	return nil
+}
+
+// isPlain knows printable ASCII, which nearly all ids are, in one look.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // Fold lowercases the ASCII letters of text and nothing else (decision D4).

@@ -71,6 +71,9 @@ func (a *Action) fields() int {
 // stands there is replaced: it cannot be ours.
 func appendMap(attributes pcommon.Map, key string) pcommon.Map {
 	value, ok := attributes.Get(key)
+	if !ok {
+		attributes.EnsureCapacity(attributes.Len() + 1) // by itself it would double
+	}
 	if !ok || value.Type() != pcommon.ValueTypeSlice {
 		return attributes.PutEmptySlice(key).AppendEmpty().SetEmptyMap()
 	}

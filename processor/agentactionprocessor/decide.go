@@ -26,6 +26,7 @@ type decision struct {
 
 // scratch is what decide works with; one serves a whole batch.
 type scratch struct {
+	call call // of the span at hand
 	callContext
 	decision
 	ids []string

@@ -34,24 +34,40 @@ type (
 
 // tally counts inside one batch; counters take it over at the end.
 type tally struct {
-	calls             map[callCount]int64
-	rules             map[ruleCount]int64
+	calls             counts[callCount]
+	rules             counts[ruleCount]
 	facts, badFacts   int64
 	contexts, removed int64
 }
 
-func (t *tally) call(dialect, outcome string) {
-	if t.calls == nil {
-		t.calls = map[callCount]int64{}
-	}
-	t.calls[callCount{dialect, outcome}]++
+func (t *tally) call(dialect, outcome string) { t.calls.add(callCount{dialect, outcome}) }
+
+func (t *tally) rule(rule int, outcome string) { t.rules.add(ruleCount{rule, outcome}) }
+
+// counts of what comes in runs: of the same thing as before, no map is asked.
+type counts[K comparable] struct {
+	last K
+	n    int64 // of last, not yet in all
+	all  map[K]int64
 }
 
-func (t *tally) rule(rule int, outcome string) {
-	if t.rules == nil {
-		t.rules = map[ruleCount]int64{}
+func (c *counts[K]) add(key K) {
+	if key != c.last {
+		c.total()
+		c.last = key
 	}
-	t.rules[ruleCount{rule, outcome}]++
+	c.n++
+}
+
+func (c *counts[K]) total() map[K]int64 {
+	if c.n > 0 {
+		if c.all == nil {
+			c.all = map[K]int64{}
+		}
+		c.all[c.last] += c.n
+		c.n = 0
+	}
+	return c.all
 }
 
 // counters are the processor's own metrics with their attributes made once.
@@ -94,10 +110,10 @@ func (c *counters) add(ctx context.Context, t *tally) {
 	if c.builder == nil {
 		return
 	}
-	for count, n := range t.calls {
+	for count, n := range t.calls.total() {
 		c.builder.ProcessorAgentActionToolCalls.Add(ctx, n, c.calls[count])
 	}
-	for count, n := range t.rules {
+	for count, n := range t.rules.total() {
 		c.builder.ProcessorAgentActionRuleMatches.Add(ctx, n, c.rules[count])
 	}
 	if t.facts > 0 {

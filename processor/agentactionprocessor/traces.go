@@ -17,6 +17,7 @@ func (p *annotator) traces(ctx context.Context, td ptrace.Traces) (ptrace.Traces
 	scan := newScanner(&p.metadata)
 	scan.traces(td)
 	found := p.recognizer.Traces(td)
+	defer found.Release()
 	if len(found.Calls) == 0 && len(found.Contexts) == 0 && len(scan.found) == 0 {
 		p.counters.add(ctx, &tally{removed: int64(scan.stripped)})
 		return td, nil
@@ -60,8 +61,8 @@ func (p *annotator) annotateSpan(b *batch, td ptrace.Traces, found *dialect.Call
 	at := spanAt(td, found.At)
 	tc := ottlspan.NewTransformContext(at.resource, at.scope, at.span)
 	defer tc.Close()
-	c := ofSpan(found.ToolCall, at.span.Attributes())
-	annotate(b, p.spanRules, tc, &c, at.span.Attributes())
+	b.scratch.call = ofSpan(found.ToolCall, at.span.Attributes())
+	annotate(b, p.spanRules, tc, &b.scratch.call, at.span.Attributes())
 }
 
 // annotateVerified records the VerifiedActions that a span or its events carry.

@@ -4,10 +4,13 @@ package grafana
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +117,65 @@ func TestQueries(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
+}
+
+// TestCollectorMetrics: a metric of the collector that an alert asks for is one
+// that a component has, with the labels and values that it is asked for by.
+func TestCollectorMetrics(t *testing.T) {
+	t.Parallel()
+	var alerts any
+	if err := yaml.Unmarshal(read(t, "alerts.yaml"), &alerts); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	selector := regexp.MustCompile(`__name__=~"otelcol_(\w+)\(_total\)\?",(\w+)="(\w+)"`)
+	for _, query := range expressions(alerts) {
+		found := selector.FindAllStringSubmatch(query, -1)
+		if len(found) != strings.Count(query, "otelcol_") {
+			t.Errorf("a metric of the collector in another form: %s", query)
+		}
+		for _, f := range found {
+			asked++
+			if values := componentMetrics(t)[f[1]][f[2]]; !slices.Contains(values, f[3]) {
+				t.Errorf("%s has no %s %q but %q", f[1], f[2], f[3], values)
+			}
+		}
+	}
+	if asked == 0 {
+		t.Error("no alert about the collector")
+	}
+}
+
+// componentMetrics are the metrics of the agent_action processor, with their attributes and the values of those.
+func componentMetrics(t *testing.T) map[string]map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "processor", "agentactionprocessor", "metadata.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Attributes map[string]struct {
+			Name string   `yaml:"name_override"`
+			Enum []string `yaml:"enum"`
+		} `yaml:"attributes"`
+		Telemetry struct {
+			Metrics map[string]struct {
+				Attributes []string `yaml:"attributes"`
+			} `yaml:"metrics"`
+		} `yaml:"telemetry"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	metrics := map[string]map[string][]string{}
+	for name, metric := range file.Telemetry.Metrics {
+		metrics[name] = map[string][]string{}
+		for _, key := range metric.Attributes {
+			attribute := file.Attributes[key]
+			metrics[name][cmp.Or(attribute.Name, key)] = attribute.Enum
+		}
+	}
+	return metrics
 }
 
 // expressions are the values of expr anywhere in a document.

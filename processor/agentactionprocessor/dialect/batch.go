@@ -3,6 +3,7 @@ package dialect
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -32,6 +33,37 @@ type Batch struct {
 	Calls    []Call
 	Contexts []Context
 	Skipped  []Skipped
+	// chunks hold the calls of spans.
+	chunks []*chunk
+}
+
+// chunk is memory for calls, which many batches use one after the other: a
+// call is large, and next to nothing of it outlives its batch.
+type chunk struct {
+	calls [16]ToolCall
+	used  int
+}
+
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+func (b *Batch) newCall() *ToolCall {
+	if n := len(b.chunks); n == 0 || b.chunks[n-1].used == len(b.chunks[n-1].calls) {
+		b.chunks = append(b.chunks, chunks.Get().(*chunk))
+	}
+	last := b.chunks[len(b.chunks)-1]
+	last.used++
+	return &last.calls[last.used-1]
+}
+
+// Release gives memory back for the next batch. The calls must not be used
+// any more; who keeps them does not call it.
+func (b *Batch) Release() {
+	for _, c := range b.chunks {
+		clear(c.calls[:c.used])
+		c.used = 0
+		chunks.Put(c)
+	}
+	*b = Batch{}
 }
 
 // Traces recognises all tool calls of a batch: skipped and merged as D32 says,
@@ -56,7 +88,8 @@ func (r *Recognizer) Traces(td ptrace.Traces) Batch {
 			v = new(view)
 		}
 		*v = spanView(p.resource, p.scope, p.span)
-		call := r.toolCall(m, v)
+		call := b.newCall()
+		r.toolCall(m, v, call)
 		claude = claude || call.Dialect == claudeCodeSpan.Name
 		b.Calls = append(b.Calls, Call{ToolCall: call, At: p.Position})
 	})
@@ -139,19 +172,19 @@ type tree map[spanKey]node
 
 func (b *Batch) tree(td ptrace.Traces, r *Recognizer) tree {
 	traces := map[pcommon.TraceID]bool{}
-	calls := make(map[Position]int, len(b.Calls))
 	for i := range b.Calls {
 		traces[b.Calls[i].TraceID] = true
-		calls[b.Calls[i].At] = i
 	}
 	t := tree{}
+	next := 0 // of the calls, which stand in the order of their spans
 	eachSpan(td, r.scanner.scope, func(m marks, p place) {
-		if !traces[p.span.TraceID()] {
-			return
+		call := -1
+		if next < len(b.Calls) && b.Calls[next].At == p.Position {
+			call = next
+			next++
 		}
-		call, ok := calls[p.Position]
-		if !ok {
-			call = -1
+		if call < 0 && !traces[p.span.TraceID()] {
+			return
 		}
 		agent := r.agents.hold(m | r.scanner.span(p.span))
 		t[spanKey{p.span.TraceID(), p.span.SpanID()}] = node{p.span.ParentSpanID(), call, agent}
@@ -159,8 +192,34 @@ func (b *Batch) tree(td ptrace.Traces, r *Recognizer) tree {
 	return t
 }
 
+// haveParents says whether a span of the batch is the parent of a call: mostly
+// it is not, because a parent ends, and is sent, after its children.
+func (b *Batch) haveParents(td ptrace.Traces) bool {
+	parents := map[spanKey]bool{}
+	var last spanKey
+	for i := range b.Calls {
+		key := spanKey{b.Calls[i].TraceID, b.Calls[i].ParentSpanID}
+		if i == 0 || key != last {
+			parents[key], last = true, key
+		}
+	}
+	for _, resource := range td.ResourceSpans().All() {
+		for _, scope := range resource.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				if parents[spanKey{span.TraceID(), span.SpanID()}] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // merge makes one call of a call and those inside it that report it again.
 func (b *Batch) merge(td ptrace.Traces, r *Recognizer) {
+	if !b.haveParents(td) {
+		return
+	}
 	t := b.tree(td, r)
 	order, depths := make([]int, len(b.Calls)), make([]int, len(b.Calls))
 	for i := range b.Calls {

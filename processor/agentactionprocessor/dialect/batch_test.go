@@ -82,6 +82,44 @@ func TestD32_OneCallOneAction(t *testing.T) {
 }
 
 // TestD32_OtherTracesAreOther: span ids repeat between traces.
+// TestReleasedMemoryKeepsNothing: a batch in memory that others had before
+// comes out as one in memory of its own.
+func TestReleasedMemoryKeepsNothing(t *testing.T) {
+	t.Parallel()
+	r := everything(t)
+	full := genaiTool(1, 0, "s", "t", "c")
+	for key, value := range (object{
+		"gen_ai.tool.call.arguments": `{"a":1}`, "gen_ai.tool.call.result": "{}", "gen_ai.agent.name": "agent",
+		"gen_ai.conversation.id": "session", "gen_ai.workflow.name": "workflow", "error.type": "timeout", "mcp.method.name": "tools/call",
+	}) {
+		full.attrs[key] = value
+	}
+	var many []testSpan
+	for id := range byte(40) { // more than one chunk
+		s := full
+		s.id = id + 1
+		many = append(many, s)
+	}
+	for range 3 {
+		before := r.Traces(tracesOf(t, many...))
+		if len(before.Calls) != len(many) || before.Calls[39].Agent != "agent" {
+			t.Fatalf("%d calls", len(before.Calls))
+		}
+		before.Release()
+		bare := tracesOf(t, genaiTool(2, 0, "s", "u", ""), genaiTool(3, 0, "s", "u", ""))
+		after := r.Traces(bare)
+		span := bare.ResourceSpans().At(0).ScopeSpans().At(0)
+		want, _ := r.Span(bare.ResourceSpans().At(0).Resource(), span.Scope(), span.Spans().At(0))
+		if diff := cmp.Diff(want, after.Calls[0].ToolCall); diff != "" {
+			t.Fatal(diff)
+		}
+		after.Release()
+		if len(after.Calls) != 0 {
+			t.Error("calls whose memory was given back can still be reached")
+		}
+	}
+}
+
 func TestD32_OtherTracesAreOther(t *testing.T) {
 	t.Parallel()
 	td := tracesOf(t, genaiTool(1, 0, "s", "t", ""), mcpTool(2, 1, "z", "t", ""))

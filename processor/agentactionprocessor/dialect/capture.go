@@ -239,10 +239,23 @@ func cleaned(text string) string {
 	return strings.ReplaceAll(text, "\x00", "\uFFFD")
 }
 
+// isPlain knows printable ASCII, which nearly all names are, in one look.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
 // textProblem says why a name or an id cannot be used, or "" (D6).
 func textProblem(s string) string {
 	if len(s) > MaxTextBytes {
 		return "is longer than 512 bytes: left out"
+	}
+	if isPlain(s) {
+		return ""
 	}
 	if !storable(s) {
 		return "is not valid UTF-8 or holds U+0000: left out"

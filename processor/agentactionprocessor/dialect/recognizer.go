@@ -156,7 +156,9 @@ func (r *Recognizer) Span(resource pcommon.Resource, scope pcommon.Instrumentati
 		return nil, false
 	}
 	v := spanView(resource, scope, span)
-	return r.toolCall(m, &v), true
+	call := new(ToolCall)
+	r.toolCall(m, &v, call)
+	return call, true
 }
 
 func (r *Recognizer) isTool(m marks) bool {
@@ -196,19 +198,12 @@ func spanView(resource pcommon.Resource, scope pcommon.InstrumentationScope, spa
 	return view{resource: resource, scope: scope, attrs: span.Attributes(), span: span, isSpan: true}
 }
 
-// toolCall lets every matching dialect speak, in order of precedence.
-func (r *Recognizer) toolCall(m marks, v *view) *ToolCall {
+// toolCall lets every matching dialect speak, in order of precedence. The call is empty.
+func (r *Recognizer) toolCall(m marks, v *view, call *ToolCall) {
 	span := v.span
-	call := &ToolCall{
-		TraceID:      span.TraceID(),
-		SpanID:       span.SpanID(),
-		ParentSpanID: span.ParentSpanID(),
-		SpanName:     span.Name(),
-		ServiceName:  serviceName(v.resource),
-		Scope:        v.scope.Name(),
-		Start:        span.StartTimestamp(),
-		End:          span.EndTimestamp(),
-	}
+	call.TraceID, call.SpanID, call.ParentSpanID = span.TraceID(), span.SpanID(), span.ParentSpanID()
+	call.SpanName, call.ServiceName, call.Scope = span.Name(), serviceName(v.resource), v.scope.Name()
+	call.Start, call.End = span.StartTimestamp(), span.EndTimestamp()
 	call.MCP = v.has("mcp.method.name")
 	for i := range r.spans {
 		if !r.spans[i].when.hold(m) {
@@ -219,5 +214,4 @@ func (r *Recognizer) toolCall(m marks, v *view) *ToolCall {
 		}
 		r.spans[i].fill(v, call)
 	}
-	return call
 }
