@@ -323,8 +323,8 @@ type Overview interface {
 type Audit interface {
 	// ReadChain returns up to limit verdicts with seq > after, in order.
 	ReadChain(ctx context.Context, tenant string, after int64, limit int) ([]ChainEntry, error)
-	// ChainHead is the newest sequence number and chain hash; 0 and zero bytes for an empty chain.
-	ChainHead(ctx context.Context, tenant string) (seq int64, hash [32]byte, err error)
+	// ChainHead is where the tenant's chain ends.
+	ChainHead(ctx context.Context, tenant string) (ChainHead, error)
 	// ChainRuns returns up to limit runs with seq > after, in order, whether or not their verdicts are there.
 	ChainRuns(ctx context.Context, tenant string, after int64, limit int) ([]ChainRun, error)
 	// FactsByRef returns the facts with these raw_refs, in no particular order. What is unknown is left out.

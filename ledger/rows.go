@@ -146,6 +146,9 @@ type Run struct {
 	PreviousSeq int64
 	// Changed: the verdict pair differs from the previous run's.
 	Changed bool
+	// Evidence are the content hashes of the facts that the verdicts name, in the
+	// order of seal.Evidence. Only ChainRuns reads them again.
+	Evidence [][32]byte
 }
 
 // StoredVerdict is a verdict with what its hash was made of (decision D24).
@@ -250,13 +253,14 @@ type ChainEntry struct {
 	Document    string
 }
 
-// ChainRun is a run as it is stored, without its verdicts.
+// ChainRun is a run as it is stored: of its verdicts it has the sequence numbers alone.
 type ChainRun struct {
-	Seq, OutcomeSeq int64
-	ID, ClaimID     string
-	Contract        ContractRef
-	Headline        string
-	Report          json.RawMessage
+	Run
+	// ReportHash and RunHash are RunHashes as they are stored; both nil for a run
+	// of a program that did not hash runs.
+	ReportHash, RunHash []byte
+	// Err says that the stored content hashes of its evidence are none; Evidence is nil then.
+	Err error
 }
 
 // StoredFact is a fact with its content hash as it is stored.

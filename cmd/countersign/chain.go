@@ -29,6 +29,11 @@ type chainView struct {
 	Horizon *engine.Instant `json:"retention_horizon,omitempty"`
 	// Head is the chain hash of the newest verdict; all zero for an empty chain.
 	Head string `json:"head"`
+	// RunHead is the hash of the newest run. It covers Head, and what reports say
+	// and the facts contained that verdicts name.
+	RunHead string `json:"run_head"`
+	// RunsWithoutHash is how many runs are of programs that did not hash runs.
+	RunsWithoutHash int64 `json:"runs_without_hash,omitempty"`
 	// BrokenAt is the first sequence number that does not hold; 0 when all do.
 	BrokenAt int64  `json:"broken_at,omitempty"`
 	Problem  string `json:"problem,omitempty"`
@@ -46,20 +51,22 @@ that does not hold:
   - the hash of the verdict's document and the chain hash that follows from its predecessor;
   - what the row says beside the document: lens, verdict, reasons, action;
   - its run: that there is one for each two verdicts and no other, under the same action and
-    contract, and that its report names the same checks and the same evidence;
+    contract, that its report names the same checks and the same evidence, and the hash of
+    the run that follows from its predecessor;
   - the contract version, by its content;
   - every fact that it names as evidence: that it is there and that its content is the one
-    that was ingested. What retention dropped is counted and breaks nothing;
+    that was ingested and judged. What retention dropped is counted and breaks nothing;
   - the actions: that lists and counts show the verdict of the newest run;
   - the end: nothing behind the head, nothing missing before it.
 
-Give --head the chain hash that you noted at an earlier time to see that the chain of
-today still contains it. Without one, a person who can rewrite the whole store can
+Give --head the head or the run head that you noted at an earlier time to see that the
+chain of today still contains it. The run head covers more: the chain, what reports say,
+and what the facts contained. Without one, a person who can rewrite the whole store can
 rewrite the whole chain.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !isHead(head) {
-				return usagef("--head: %q is no chain hash of 64 lowercase hex digits, as log verify prints it", head)
+				return usagef("--head: %q is no hash of 64 lowercase hex digits, as log verify prints it", head)
 			}
 			return withStore(cmd.Context(), flags.url(), func(store ledger.Ledger) error {
 				view, err := verifyChain(cmd.Context(), t, store, flags.tenant, head)
@@ -71,7 +78,7 @@ rewrite the whole chain.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&head, "head", "", "a chain hash (64 hex digits) that has to stand in the chain")
+	cmd.Flags().StringVar(&head, "head", "", "a head or run head (64 hex digits) that has to stand in the chain")
 	return cmd
 }
 
@@ -94,33 +101,35 @@ func verifyChain(ctx context.Context, t *terminal, store ledger.Ledger, tenant, 
 	if err != nil {
 		return view, err
 	}
-	bar := t.progress("verdicts", end.seq)
+	bar := t.progress("verdicts", end.Seq)
 	defer bar.done()
 	c := newChainCheck(tenant, now())
-	seen := wanted == "" || wanted == hex.EncodeToString(c.running[:])
-	for view.Verified < end.seq {
-		page, err := c.read(ctx, store, view.Verified, int(min(chainPage, end.seq-view.Verified)))
+	seen := wanted == "" || c.at(wanted)
+	for view.Verified < end.Seq {
+		page, err := c.read(ctx, store, view.Verified, int(min(chainPage, end.Seq-view.Verified)))
 		if err != nil {
 			return view, err
 		}
 		if len(page.verdicts) == 0 {
-			return broken(view, view.Verified+1, fmt.Sprintf("is missing; the head says that there are %d", end.seq)), nil
+			return broken(view, view.Verified+1, fmt.Sprintf("is missing; the head says that there are %d", end.Seq)), nil
 		}
 		for _, entry := range page.verdicts {
 			if problem := c.check(page, entry, view.Verified+1, &view); problem != "" {
 				return broken(view, view.Verified+1, problem), nil
 			}
-			seen = seen || wanted == hex.EncodeToString(c.running[:])
+			seen = seen || c.at(wanted)
 			view.Verified++
 		}
 		bar.at(view.Verified)
 	}
-	view.Head = hex.EncodeToString(c.running[:])
+	view.Head, view.RunHead = hex.EncodeToString(c.running[:]), hex.EncodeToString(c.runs[:])
 	switch {
-	case c.running != end.hash:
-		return broken(view, end.seq, fmt.Sprintf("has the chain hash %s, the head says %x", view.Head, end.hash)), nil
+	case c.running != end.Hash:
+		return broken(view, end.Seq, fmt.Sprintf("has the chain hash %s, the head says %x", view.Head, end.Hash)), nil
 	case end.beyond != 0:
-		return broken(view, end.beyond, fmt.Sprintf("stands behind the head, which says that there are %d: it was put in, or the head was set back", end.seq)), nil
+		return broken(view, end.beyond, fmt.Sprintf("stands behind the head, which says that there are %d: it was put in, or the head was set back", end.Seq)), nil
+	case c.runs != end.RunHash:
+		return broken(view, end.Seq, fmt.Sprintf("has a run with the hash %s, the head says %x", view.RunHead, end.RunHash)), nil
 	}
 	misleading, err := checkLatest(ctx, store, tenant)
 	switch {
@@ -159,8 +168,7 @@ func checkLatest(ctx context.Context, store ledger.Ledger, tenant string) (broke
 
 // chainEnd is where the chain ends, read at one moment.
 type chainEnd struct {
-	seq  int64
-	hash [32]byte
+	ledger.ChainHead
 	// beyond is the first verdict or run behind the head; 0 for none.
 	beyond int64
 }
@@ -169,14 +177,14 @@ func readEnd(ctx context.Context, store ledger.Ledger, tenant string) (end chain
 	err = store.View(ctx, func(tx ledger.Tx) error {
 		end = chainEnd{}
 		var err error
-		if end.seq, end.hash, err = tx.ChainHead(ctx, tenant); err != nil {
+		if end.ChainHead, err = tx.ChainHead(ctx, tenant); err != nil {
 			return err
 		}
-		verdicts, err := tx.ReadChain(ctx, tenant, end.seq, 1)
+		verdicts, err := tx.ReadChain(ctx, tenant, end.Seq, 1)
 		if err != nil {
 			return err
 		}
-		runs, err := tx.ChainRuns(ctx, tenant, end.seq, 1)
+		runs, err := tx.ChainRuns(ctx, tenant, end.Seq, 1)
 		if err != nil {
 			return err
 		}
@@ -213,7 +221,10 @@ func printChain(t *terminal, view chainView) error {
 func printChainText(t *terminal, view chainView) {
 	switch {
 	case view.OK:
-		t.printf("%s %s of tenant %s on %s, head %s\n", t.style.green("intact:"), plural(int(view.Verified), "verdict"), printable(view.Tenant), plural(int(view.Facts), "fact"), view.Head)
+		t.printf("%s %s of tenant %s on %s, head %s, run head %s\n", t.style.green("intact:"), plural(int(view.Verified), "verdict"), printable(view.Tenant), plural(int(view.Facts), "fact"), view.Head, view.RunHead)
+		if view.RunsWithoutHash > 0 {
+			t.printf("%s of an earlier version, whose reports and facts are not covered by a hash of the run\n", plural(int(view.RunsWithoutHash), "run"))
+		}
 		if view.Dropped > 0 || view.DroppedReports > 0 {
 			t.printf("dropped by retention, older than %s: %s that verdicts name, %s\n", view.Horizon, plural(int(view.Dropped), "fact"), plural(int(view.DroppedReports), "report"))
 		}

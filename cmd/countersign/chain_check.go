@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -43,6 +44,10 @@ type sealedDocument struct {
 type chainCheck struct {
 	tenant  string
 	running [32]byte
+	// runs is the hash of the newest run, and hashed whether there was one: only
+	// runs of before may be without.
+	runs   [32]byte
+	hashed bool
 	// contracts are those that verdicts named so far; nil for one that is not published or cannot be read.
 	contracts map[ledger.ContractRef]*contract.Contract
 	// retained is the latest horizon that retention can have had by now.
@@ -51,6 +56,11 @@ type chainCheck struct {
 
 func newChainCheck(tenant string, now engine.Instant) *chainCheck {
 	return &chainCheck{tenant: tenant, contracts: map[ledger.ContractRef]*contract.Contract{}, retained: now}
+}
+
+// at says whether the chain stands at a hash that log verify once printed.
+func (c *chainCheck) at(head string) bool {
+	return head == hex.EncodeToString(c.running[:]) || (c.hashed && head == hex.EncodeToString(c.runs[:]))
 }
 
 // chainPart is one page of the chain with what its verdicts name, read at one moment.
@@ -191,7 +201,45 @@ func (c *chainCheck) check(page chainPart, entry ledger.ChainEntry, seq int64, v
 	if problem := c.checkRun(page, entry, document, view); problem != "" {
 		return problem
 	}
-	return c.checkEvidence(page, document, view)
+	if problem := c.checkEvidence(page, runOf(page, entry), document, view); problem != "" {
+		return problem
+	}
+	if entry.Lens == engine.Outcome {
+		return "" // the hash of the run follows that of its policy verdict
+	}
+	return c.checkRunHash(runOf(page, entry), view)
+}
+
+// runOf is the run of a verdict: it has the sequence number of its policy verdict.
+func runOf(page chainPart, entry ledger.ChainEntry) ledger.ChainRun {
+	if entry.Lens == engine.Outcome {
+		return page.runs[entry.Seq+1]
+	}
+	return page.runs[entry.Seq]
+}
+
+// checkRunHash makes the hash of a run again, behind that of the run before.
+func (c *chainCheck) checkRunHash(run ledger.ChainRun, view *chainView) string {
+	if run.RunHash == nil && run.ReportHash == nil && run.Evidence == nil && !c.hashed {
+		view.RunsWithoutHash++
+		return ""
+	}
+	c.hashed = true
+	if len(run.ReportHash) != len(c.runs) {
+		return fmt.Sprintf("has a run %s with %d bytes as the hash of its report, want %d: it was changed", run.ID, len(run.ReportHash), len(c.runs))
+	}
+	if sum := sha256.Sum256(run.Report); string(run.Report) != ledger.DroppedReport && string(sum[:]) != string(run.ReportHash) {
+		return fmt.Sprintf("has a run %s whose report has the hash %x, stored is %x: the report was changed", run.ID, sum, run.ReportHash)
+	}
+	next, err := run.Hash(c.runs, c.running, [32]byte(run.ReportHash))
+	if err != nil {
+		return fmt.Sprintf("has a run %s without a hash: %v", run.ID, err)
+	}
+	if string(next[:]) != string(run.RunHash) {
+		return fmt.Sprintf("has a run %s with the hash %x, what it says and its predecessor make it %x: it was changed, moved or put in", run.ID, run.RunHash, next)
+	}
+	c.runs = next
+	return ""
 }
 
 func (c *chainCheck) checkHashes(entry ledger.ChainEntry) string {
@@ -257,8 +305,8 @@ func (c *chainCheck) checkRun(page chainPart, entry ledger.ChainEntry, d sealedD
 	switch {
 	case !ok:
 		return fmt.Sprintf("has no run: run %d is missing", seq)
-	case run.OutcomeSeq != seq-1 || run.ID != fmt.Sprintf("run_%d", seq):
-		return fmt.Sprintf("belongs to run %s with the verdicts %d and %d, which is stored under %d", run.ID, run.OutcomeSeq, run.Seq, seq)
+	case run.Outcome.Seq != seq-1 || run.ID != fmt.Sprintf("run_%d", seq):
+		return fmt.Sprintf("belongs to run %s with the verdicts %d and %d, which is stored under %d", run.ID, run.Outcome.Seq, run.Seq, seq)
 	case run.ClaimID != entry.ClaimID:
 		return fmt.Sprintf("is about action %s, its run %s about %s", entry.ClaimID, run.ID, run.ClaimID)
 	case run.Contract.ID != d.Contract.ID || run.Contract.Version != d.Contract.Version:
@@ -325,8 +373,13 @@ func agrees(shown *report.Evidence, stored ledger.StoredFact) bool {
 	return shown.Source == stored.Fact.Source && shown.FactType == stored.Fact.Type && shown.OccurredAt != nil && *shown.OccurredAt == stored.Fact.OccurredAt
 }
 
-// checkEvidence looks at every fact that a verdict names.
-func (c *chainCheck) checkEvidence(page chainPart, d sealedDocument, view *chainView) string {
+// checkEvidence looks at every fact that a verdict names, and compares it with
+// the one that was judged.
+func (c *chainCheck) checkEvidence(page chainPart, run ledger.ChainRun, d sealedDocument, view *chainView) string {
+	judged, problem := c.judged(run, d)
+	if problem != "" {
+		return problem
+	}
 	for _, check := range d.Checks {
 		ref := check.Evidence
 		if ref == "" {
@@ -337,6 +390,9 @@ func (c *chainCheck) checkEvidence(page chainPart, d sealedDocument, view *chain
 		case there:
 			if problem := checkFact(fact); problem != "" {
 				return problem
+			}
+			if hash, known := judged[ref]; known && string(hash[:]) != string(fact.ContentHash) {
+				return fmt.Sprintf("was judged on the fact %q with the content hash %x, stored is %x: the fact was changed", ref, hash, fact.ContentHash)
 			}
 			if d.Lens == engine.Outcome { // both lenses name the same evidence
 				view.Facts++
@@ -353,6 +409,30 @@ func (c *chainCheck) checkEvidence(page chainPart, d sealedDocument, view *chain
 		}
 	}
 	return ""
+}
+
+// judged are the content hashes of the facts that a verdict names, as they were
+// judged; none for a run that has no hashes.
+func (c *chainCheck) judged(run ledger.ChainRun, d sealedDocument) (map[string][32]byte, string) {
+	if run.Err != nil {
+		return nil, fmt.Sprintf("has a run %s whose content hashes of evidence cannot be read: %v", run.ID, run.Err)
+	}
+	if run.RunHash == nil && !c.hashed {
+		return nil, ""
+	}
+	findings := make([]engine.Finding, len(d.Checks))
+	for i, check := range d.Checks {
+		findings[i].Evidence = check.Evidence
+	}
+	refs := seal.Evidence(d.Action.ActionID, findings)
+	if len(refs) != len(run.Evidence) {
+		return nil, fmt.Sprintf("names %d facts as evidence, its run %s has the content hashes of %d", len(refs), run.ID, len(run.Evidence))
+	}
+	judged := make(map[string][32]byte, len(refs))
+	for i, ref := range refs {
+		judged[ref] = run.Evidence[i]
+	}
+	return judged, ""
 }
 
 func (v *chainView) horizon(dropped ledger.Dropped) { v.Horizon = &dropped.Horizon }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,11 +16,13 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/internal/pgserver"
+	"github.com/countersign-otel/countersign/ledger"
 )
 
 // tampering is a way to change a store with four verdicts of one action, in the
-// order outcome, policy, outcome, policy. ZERO stands for 32 zero bytes and
-// FORGED for the content hash of forgedRefund.
+// order outcome, policy, outcome, policy. ZERO stands for 32 zero bytes, FORGED
+// for the content hash of the refund of 18.00, OTHER for that of another
+// note, EVIDENCE for the hashes of all evidence with that note.
 type tampering struct {
 	name       string
 	statements []string
@@ -43,7 +48,7 @@ var tamperings = []tampering{
 	{"put in behind the head", []string{`INSERT INTO verdicts SELECT tenant_id, 5, claim_id, lens, raw_verdict, reasons, verdict_hash, chain_hash, document FROM verdicts WHERE seq = 3`}, 5, "stands behind the head"},
 	{"run removed", []string{`DELETE FROM runs WHERE seq = 4`}, 3, "has no run: run 4 is missing"},
 	{"run put in", []string{`INSERT INTO runs SELECT tenant_id, 3, 'run_3', claim_id, contract_id, contract_version, computed_at, triggered_by, status, headline,
-		outcome_seq, report, next_check_at, events, previous_seq, changed FROM runs WHERE seq = 2`}, 3, "has a run of its own"},
+		outcome_seq, report, next_check_at, events, previous_seq, changed, evidence_hashes, report_hash, run_hash FROM runs WHERE seq = 2`}, 3, "has a run of its own"},
 	{"run put in behind the head", []string{`UPDATE runs SET seq = 6 WHERE seq = 2`}, 1, "has no run: run 2 is missing"},
 	{"run of another contract", []string{`UPDATE runs SET contract_id = 'payout' WHERE seq = 2`}, 1, "its run run_2 under payout version 1"},
 	{"headline of a run", []string{`UPDATE runs SET headline = 'PASS' WHERE seq = 4`}, 4, `with the headline "PASS", its report says "FAIL`},
@@ -57,6 +62,17 @@ var tamperings = []tampering{
 	{"fact of another time", []string{`UPDATE facts SET occurred_at = occurred_at + 1 WHERE fact_type = 'refund_created'`}, 1, "the fact was changed"},
 	{"fact moved to another subject", []string{`UPDATE facts SET subject_id = 'order_1' WHERE fact_type = 'refund_created'`}, 1, "the fact was changed"},
 	{"fact changed with its hash", []string{`UPDATE facts SET attributes = '{"amount": 18.00}', content_hash = FORGED WHERE fact_type = 'refund_created'`}, 1, "that is not the reference of its content"},
+	{"fact of its source's own reference changed with its hash", []string{`UPDATE facts SET attributes = '{"text": "other"}', content_hash = OTHER WHERE raw_ref = 'note_1'`}, 1, `was judged on the fact "note_1"`},
+	{"fact changed with its hash and the run's", []string{`UPDATE facts SET attributes = '{"text": "other"}', content_hash = OTHER WHERE raw_ref = 'note_1'`, `UPDATE runs SET evidence_hashes = EVIDENCE`}, 2, "it was changed, moved or put in"},
+	{"content of evidence removed from a run", []string{`UPDATE runs SET evidence_hashes = NULL WHERE seq = 4`}, 3, "has the content hashes of 0"},
+	{"content of evidence cut", []string{`UPDATE runs SET evidence_hashes = report_hash WHERE seq = 4`}, 3, "has the content hashes of 1"},
+	{"hashes removed from a run", []string{`UPDATE runs SET evidence_hashes = NULL, report_hash = NULL, run_hash = NULL WHERE seq = 4`}, 3, "has the content hashes of 0"},
+	{"hash of a report removed", []string{`UPDATE runs SET report_hash = NULL WHERE seq = 4`}, 4, "0 bytes as the hash of its report"},
+	{"hash of a run", []string{`UPDATE runs SET run_hash = ZERO WHERE seq = 4`}, 4, "it was changed, moved or put in"},
+	{"status of a run", []string{`UPDATE runs SET status = 'pending' WHERE seq = 4`}, 4, "it was changed, moved or put in"},
+	{"time of a run", []string{`UPDATE runs SET computed_at = computed_at - 1 WHERE seq = 2`}, 2, "it was changed, moved or put in"},
+	{"value in a report", []string{`UPDATE runs SET report = replace(reportAS_TEXT, '180', '80')AS_JSON WHERE seq = 4`}, 4, "the report was changed"},
+	{"head of runs", []string{`UPDATE chain_heads SET run_hash = ZERO`}, 4, "the head says 0000"},
 	{"fact unreadable", []string{`UPDATE facts SET attributes = '[1]' WHERE fact_type = 'refund_created'`}, 1, "whose attributes cannot be read"},
 	{"listed verdict", []string{`UPDATE claims SET latest_policy = 'VERIFIED'`}, 4, "is listed with another verdict"},
 	{"listed settled verdict", []string{`UPDATE claims SET settled_policy = 'VERIFIED'`}, 4, "is listed with another verdict"},
@@ -117,21 +133,31 @@ func TestLogVerifyOnPostgreSQL(t *testing.T) {
 }
 
 // spelled writes the statements as a dialect does.
-func (tamper tampering) spelled(zero, bytes, report string) []string {
-	attributes, err := engine.ParseObject([]byte(`{"amount": 18.00}`))
-	if err != nil {
-		panic(err)
+func (tamper tampering) spelled(zero, binary, report string) []string {
+	object := func(text string) engine.Object {
+		o, err := engine.ParseObject([]byte(text))
+		if err != nil {
+			panic(err)
+		}
+		return o
 	}
-	forged := engine.Fact{
-		Source: "stripe", Type: "refund_created", SubjectID: "order_10231", SubjectKind: "record", OccurredAt: 1790592127, Attributes: attributes,
-	}.ContentHash()
+	fact := func(source, kind string, at engine.Instant, attributes engine.Object) [32]byte {
+		return engine.Fact{Source: source, Type: kind, SubjectID: "order_10231", SubjectKind: "record", OccurredAt: at, Attributes: attributes}.ContentHash()
+	}
+	none, eligible, amount := object(`{}`), object(`{"status": "eligible"}`), object(`{"amount": 180.00}`)
+	forged := fact("stripe", "refund_created", 1790592127, object(`{"amount": 18.00}`))
+	other := fact("crm", "note_added", 1790592140, object(`{"text": "other"}`))
+	evidence := ledger.JoinHashes([][32]byte{
+		fact("shopify", "order_status", 1790592090, eligible), fact("stripe", "refund_created", 1790592127, amount), other,
+		fact("messaging", "customer_notified", 1790592151, none),
+	})
 	text, json := "", ""
 	if strings.HasPrefix(zero, "decode") { // PostgreSQL
 		text, json = "::text", "::json"
 	}
 	var statements []string
 	for _, s := range tamper.statements {
-		s = strings.NewReplacer("ZERO", zero, "FORGED", fmt.Sprintf(bytes, forged), "REPORT", report, "AS_TEXT", text, "AS_JSON", json).Replace(s)
+		s = strings.NewReplacer("ZERO", zero, "FORGED", fmt.Sprintf(binary, forged), "OTHER", fmt.Sprintf(binary, other), "EVIDENCE", fmt.Sprintf(binary, evidence), "REPORT", report, "AS_TEXT", text, "AS_JSON", json).Replace(s)
 		statements = append(statements, s)
 	}
 	return statements
@@ -165,8 +191,10 @@ func TestLogVerifyHead(t *testing.T) {
 	if code != exitNo {
 		t.Fatal(stderr)
 	}
-	if code, stdout, _ := command(t, "log", "verify", "--store", store, "--head", then.Head); code != exitDone {
-		t.Errorf("exit code %d, want %d: %s", code, exitDone, stdout)
+	for _, head := range []string{then.Head, then.RunHead} {
+		if code, stdout, _ := command(t, "log", "verify", "--store", store, "--head", head); code != exitDone {
+			t.Errorf("exit code %d, want %d: %s", code, exitDone, stdout)
+		}
 	}
 	other := strings.Repeat("ab", 32)
 	code, stdout, _ = command(t, "log", "verify", "--store", store, "--head", other)
@@ -174,6 +202,72 @@ func TestLogVerifyHead(t *testing.T) {
 	if diff := cmp.Diff(want, stdout); code != exitNo || diff != "" {
 		t.Errorf("exit code %d, want %d; stdout (-want +got):\n%s", code, exitNo, diff)
 	}
+}
+
+// unhashed makes a store's runs those of a program that did not hash runs.
+var unhashed = []string{
+	`UPDATE runs SET evidence_hashes = NULL, report_hash = NULL, run_hash = NULL`,
+	`UPDATE chain_heads SET run_hash = NULL`,
+}
+
+// TestLogVerifyOfEarlierRuns: runs without a hash hold where all before are
+// without, and are counted; the next run begins the chain of runs. A head of runs
+// that was noted before somebody took the hashes away is missed.
+func TestLogVerifyOfEarlierRuns(t *testing.T) {
+	t.Parallel()
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		store := storeWithFourVerdicts(t)
+		noted := verifiedLog(t, store).RunHead
+		breakStore(t, store, unhashed...)
+		checkEarlierRuns(t, store, noted)
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		store := pgserver.Start(t).Database(t)
+		if code, _, stderr := command(t, "migrate", "--store", store); code != exitDone {
+			t.Fatal(stderr)
+		}
+		writeFourVerdicts(t, store)
+		noted := verifiedLog(t, store).RunHead
+		db, err := sql.Open("pgx", store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, statement := range unhashed {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		checkEarlierRuns(t, store, noted)
+	})
+}
+
+func checkEarlierRuns(t *testing.T, store, noted string) {
+	t.Helper()
+	if got := verifiedLog(t, store); !got.OK || got.RunsWithoutHash != 2 || got.RunHead != strings.Repeat("0", 64) {
+		t.Errorf("without hashes: %+v", got)
+	}
+	writeFourVerdicts(t, store)
+	got := verifiedLog(t, store)
+	if !got.OK || got.RunsWithoutHash != 2 || got.Verified != 8 {
+		t.Errorf("with runs of this program behind them: %+v", got)
+	}
+	if code, stdout, _ := command(t, "log", "verify", "--store", store, "--head", noted); code != exitNo {
+		t.Errorf("exit code %d, want %d: %s", code, exitNo, stdout)
+	}
+	_, stdout, _ := command(t, "log", "verify", "--store", store)
+	if want := "2 runs of an earlier version, whose reports and facts are not covered by a hash of the run\n"; !strings.HasSuffix(stdout, want) {
+		t.Errorf("got %q, want at the end %q", stdout, want)
+	}
+}
+
+func verifiedLog(t *testing.T, store string) (view chainView) {
+	t.Helper()
+	_, stdout, _ := command(t, "log", "verify", "--store", store, "-o", "json")
+	decode(t, stdout, &view)
+	return view
 }
 
 // storeWithFourVerdicts verifies one action twice.
@@ -189,8 +283,17 @@ func writeFourVerdicts(t *testing.T, store string) {
 	if code, _, stderr := command(t, "contracts", "publish", "--store", store, "../../contracts"); code != exitDone {
 		t.Fatal(stderr)
 	}
+	text, err := os.ReadFile("../../examples/verify.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const note = `"fact_type": "note_added", `
+	request := filepath.Join(t.TempDir(), "verify.json")
+	if err := os.WriteFile(request, bytes.Replace(text, []byte(note), []byte(note+`"raw_ref": "note_1", `), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
-		if code, _, stderr := command(t, "actions", "verify", "--store", store, "--file", "../../examples/verify.json"); code != exitNo {
+		if code, _, stderr := command(t, "actions", "verify", "--store", store, "--file", request); code != exitNo {
 			t.Fatal(stderr)
 		}
 	}

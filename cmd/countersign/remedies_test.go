@@ -66,7 +66,7 @@ func TestRemedies(t *testing.T) {
 		},
 		{
 			name: "a mistyped head", args: []string{"log", "verify", "--head", "ABC", "--store", store}, code: exitUsage,
-			stderr: "countersign: --head: \"ABC\" is no chain hash of 64 lowercase hex digits, as log verify prints it\n",
+			stderr: "countersign: --head: \"ABC\" is no hash of 64 lowercase hex digits, as log verify prints it\n",
 		},
 		{
 			name: "tests for contracts", args: []string{"contracts", "validate", "../../contracts/payout_test.yaml"}, code: exitUsage,

@@ -98,11 +98,11 @@ func Seal(s Subject, lens engine.Lens, verdict engine.Verdict, findings []engine
 	return Sealed{Document: string(canonical), Hash: sha256.Sum256(canonical)}, nil
 }
 
-// canonicalJSON is the RFC 8785 text of a document. What encoding/json writes of
+// canonicalJSON is the RFC 8785 text of a document or a Run. What encoding/json writes of
 // one is that text already, because members are sorted and numbers small: but for
 // two line separators, which it escapes and RFC 8785 does not. Where one may be,
 // the library of RFC 8785 decides.
-func canonicalJSON(d document) ([]byte, error) {
+func canonicalJSON(d any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)

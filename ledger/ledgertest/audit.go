@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strings"
 	"testing"
@@ -13,13 +14,21 @@ func exerciseAudit(t *testing.T, open opener) {
 	t.Run("ChainRuns", func(t *testing.T) {
 		b := setup(t, open)
 		b.record(act("a", "order_1"), act("b", "order_2"))
-		first := b.settle(engine.ClaimID(acme, "a"), ledger.Pending, engine.NotVerified, noon)
+		first := b.settle(engine.ClaimID(acme, "a"), ledger.Pending, engine.NotVerified, noon, "action.pending")
 		second := b.settle(engine.ClaimID(acme, "b"), ledger.Settled, engine.Verified, noon+1)
+		var previous [32]byte // hash of the run before
 		asStored := func(r ledger.Run) ledger.ChainRun {
-			return ledger.ChainRun{
-				Seq: r.Seq, OutcomeSeq: r.Outcome.Seq, ID: r.ID, ClaimID: r.ClaimID, Contract: r.Contract, Headline: r.Headline, Report: r.Report,
+			report := sha256.Sum256(r.Report)
+			hash, err := r.Hash(previous, r.Policy.ChainHash, report)
+			if err != nil {
+				t.Fatal(err)
 			}
+			previous = hash
+			r.Lease, r.Owner = nil, ""
+			r.Outcome, r.Policy = ledger.StoredVerdict{Seq: r.Outcome.Seq}, ledger.StoredVerdict{Seq: r.Policy.Seq}
+			return ledger.ChainRun{Run: r, ReportHash: report[:], RunHash: hash[:]}
 		}
+		wantRuns := []ledger.ChainRun{asStored(first), asStored(second)}
 		chainRuns := func(tenant string, after int64, limit int) (runs []ledger.ChainRun) {
 			b.view(func(tx ledger.Tx) (err error) {
 				runs, err = tx.ChainRuns(t.Context(), tenant, after, limit)
@@ -27,10 +36,15 @@ func exerciseAudit(t *testing.T, open opener) {
 			})
 			return runs
 		}
-		wantSame(t, "all", chainRuns(acme, 0, 10), []ledger.ChainRun{asStored(first), asStored(second)})
-		wantSame(t, "one", chainRuns(acme, 0, 1), []ledger.ChainRun{asStored(first)})
-		wantSame(t, "the rest", chainRuns(acme, first.Seq, 10), []ledger.ChainRun{asStored(second)})
+		wantSame(t, "all", chainRuns(acme, 0, 10), wantRuns)
+		wantSame(t, "one", chainRuns(acme, 0, 1), wantRuns[:1])
+		wantSame(t, "the rest", chainRuns(acme, first.Seq, 10), wantRuns[1:])
 		wantSame(t, "the other tenant's", len(chainRuns(other, 0, 10)), 0)
+		b.view(func(tx ledger.Tx) error {
+			head, err := tx.ChainHead(t.Context(), acme)
+			wantSame(t, "hash of the newest run", head.RunHash, previous)
+			return err
+		})
 	})
 
 	t.Run("CheckLatest", func(t *testing.T) {

@@ -54,9 +54,9 @@ func (b *bundle) checkChain(tenant string) (entries []ledger.ChainEntry) {
 				break
 			}
 		}
-		seq, head, err := tx.ChainHead(b.t.Context(), tenant)
-		if seq != int64(len(entries)) || head != hash {
-			b.t.Fatalf("head is %d %x, want %d %x", seq, head, len(entries), hash)
+		head, err := tx.ChainHead(b.t.Context(), tenant)
+		if head.Seq != int64(len(entries)) || head.Hash != hash {
+			b.t.Fatalf("head is %d %x, want %d %x", head.Seq, head.Hash, len(entries), hash)
 		}
 		return err
 	})

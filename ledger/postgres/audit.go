@@ -36,8 +36,14 @@ func (t *tx) ChainRuns(ctx context.Context, tenant string, after int64, limit in
 	return collect(ctx, t, chainRuns, func(row pgx.CollectableRow) (ledger.ChainRun, error) {
 		var r ledger.ChainRun
 		var report string
-		err := row.Scan(&r.Seq, &r.OutcomeSeq, &r.ID, &r.ClaimID, &r.Contract.ID, &r.Contract.Version, &r.Headline, &report)
-		r.Report = json.RawMessage(report)
+		var evidence []byte
+		var next *int64
+		err := row.Scan(
+			&r.Seq, &r.Outcome.Seq, &r.ID, &r.ClaimID, &r.Contract.ID, &r.Contract.Version, &r.Headline, &report, (*int64)(&r.ComputedAt), &r.TriggeredBy,
+			&r.Status, &next, &r.Events, &r.PreviousSeq, &r.Changed, &evidence, &r.ReportHash, &r.RunHash,
+		)
+		r.Report, r.Policy.Seq, r.NextCheckAt = json.RawMessage(report), r.Seq, (*engine.Instant)(next)
+		r.Evidence, r.Err = ledger.SplitHashes(evidence)
 		return r, err
 	}, tenant, after, limit)
 }

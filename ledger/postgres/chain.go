@@ -16,25 +16,26 @@ var (
 )
 
 // ChainHead implements ledger.Audit.
-func (t *tx) ChainHead(ctx context.Context, tenant string) (int64, [32]byte, error) {
-	seq, hash, err := t.head(ctx, tenant, chainHead)
+func (t *tx) ChainHead(ctx context.Context, tenant string) (ledger.ChainHead, error) {
+	head, err := one(ctx, t, chainHead, func(row pgx.CollectableRow) (ledger.ChainHead, error) { return scanHead(row) }, tenant)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return 0, [32]byte{}, nil
+		return ledger.ChainHead{}, nil
 	}
-	return seq, hash, err
+	return head, err
 }
 
-func (t *tx) head(ctx context.Context, tenant string, s statement) (int64, [32]byte, error) {
-	type row struct {
-		Seq  int64
-		Hash []byte
+func scanHead(row pgx.Row) (head ledger.ChainHead, err error) {
+	var hash, run []byte
+	if err := row.Scan(&head.Seq, &hash, &run); err != nil {
+		return head, err
 	}
-	head, err := one(ctx, t, s, pgx.RowToStructByPos[row], tenant)
-	if err != nil {
-		return 0, [32]byte{}, err
+	if run != nil {
+		if head.RunHash, err = hashOf("run_hash of the chain's head", run); err != nil {
+			return head, err
+		}
 	}
-	hash, err := hashOf("chain_hash of the chain's head", head.Hash)
-	return head.Seq, hash, err
+	head.Hash, err = hashOf("chain_hash of the chain's head", hash)
+	return head, err
 }
 
 // VerdictByHash implements ledger.Reading.

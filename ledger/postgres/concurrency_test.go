@@ -35,7 +35,7 @@ func checkChain(tb testing.TB, store ledger.Ledger) []ledger.ChainEntry {
 		if entries, err = tx.ReadChain(ctx, tenant, 0, 1<<30); err != nil {
 			return err
 		}
-		seq, head, err := tx.ChainHead(ctx, tenant)
+		head, err := tx.ChainHead(ctx, tenant)
 		if err != nil {
 			return err
 		}
@@ -46,8 +46,8 @@ func checkChain(tb testing.TB, store ledger.Ledger) []ledger.ChainEntry {
 				return fmt.Errorf("entry %d has seq %d and chain hash %x, want %x", i+1, e.Seq, e.ChainHash, hash)
 			}
 		}
-		if seq != int64(len(entries)) || head != hash {
-			return fmt.Errorf("the head says %d %x, the entries %d %x", seq, head, len(entries), hash)
+		if head.Seq != int64(len(entries)) || head.Hash != hash {
+			return fmt.Errorf("the head says %d %x, the entries %d %x", head.Seq, head.Hash, len(entries), hash)
 		}
 		return nil
 	})

@@ -27,7 +27,7 @@ func (t *tx) tellParked(ctx context.Context, tenant string, parked []ledger.Park
 	if _, err := t.execute(ctx, startChain, tenant, none[:]); err != nil {
 		return err
 	}
-	seq, _, err := t.head(ctx, tenant, lockChainHead)
+	head, err := one(ctx, t, lockChainHead, func(row pgx.CollectableRow) (ledger.ChainHead, error) { return scanHead(row) }, tenant)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (t *tx) tellParked(ctx context.Context, tenant string, parked []ledger.Park
 		}
 	}
 	t.wake = true
-	_, err = t.execute(ctx, addParkings, tenant, seq, now, ids, texts)
+	_, err = t.execute(ctx, addParkings, tenant, head.Seq, now, ids, texts)
 	return err
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-otel/countersign/engine"
-	"github.com/countersign-otel/countersign/engine/seal"
 	"github.com/countersign-otel/countersign/ledger"
 )
 
@@ -37,19 +36,22 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	if len(runs) == 0 {
 		return nil, nil
 	}
-	seq, hash, err := t.lockForRuns(ctx, tenant, runs)
+	head, err := t.lockForRuns(ctx, tenant, runs)
 	if err != nil {
 		return nil, err
 	}
-	sealed, seq, hash := chain(runs, seq, hash)
+	sealed, hashes, head, err := head.Append(runs)
+	if err != nil {
+		return nil, err
+	}
 	if err := t.copyVerdicts(ctx, tenant, sealed); err != nil {
 		return nil, err
 	}
-	if err := t.copyRuns(ctx, tenant, sealed); err != nil {
+	if err := t.copyRuns(ctx, tenant, sealed, hashes); err != nil {
 		return nil, err
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(setChainHead.Text, tenant, seq, hash[:])
+	batch.Queue(setChainHead.Text, tenant, head.Seq, head.Hash[:], head.RunHash[:])
 	last := latestOf(sealed)
 	queueLatest(batch, tenant, last)
 	t.queueEvents(batch, tenant, sealed)
@@ -64,7 +66,7 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 // lockForRuns locks the actions and the due rows of runs and the head of the
 // chain, which it returns, in one round trip. It refuses all runs when one
 // lease is not held any more.
-func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run) (seq int64, hash [32]byte, err error) {
+func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run) (head ledger.ChainHead, err error) {
 	claims, ids, owners := make([]string, len(runs)), []string{}, []string{}
 	for i, run := range runs {
 		claims[i] = run.ClaimID
@@ -73,20 +75,18 @@ func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run) 
 		}
 	}
 	var known, held []string
-	var last []byte
 	batch := &pgx.Batch{}
 	batch.Queue(lockClaims.Text, tenant, claims).Query(into(lockClaims, &known, pgx.RowTo[string]))
 	batch.Queue(heldLeases.Text, tenant, ids, owners).Query(into(heldLeases, &held, pgx.RowTo[string]))
-	batch.Queue(startChain.Text, tenant, hash[:])
-	batch.Queue(lockChainHead.Text, tenant).QueryRow(func(row pgx.Row) error { return row.Scan(&seq, &last) })
+	batch.Queue(startChain.Text, tenant, make([]byte, 32))
+	batch.Queue(lockChainHead.Text, tenant).QueryRow(func(row pgx.Row) (err error) {
+		head, err = scanHead(row)
+		return err
+	})
 	if err := t.send(ctx, "LockForRuns", batch); err != nil {
-		return 0, hash, err
+		return head, err
 	}
-	if err := refuseUnheld(tenant, runs, known, held); err != nil {
-		return 0, hash, err
-	}
-	hash, err = hashOf("chain_hash of the chain's head", last)
-	return seq, hash, err
+	return head, refuseUnheld(tenant, runs, known, held)
 }
 
 // refuseUnheld compares runs with the actions that are known and the leases that are held, both sorted.
@@ -107,22 +107,6 @@ func refuseUnheld(tenant string, runs []ledger.Run, known, held []string) error 
 	return nil
 }
 
-// chain gives each run its place in the tenant's chain behind its head (decision
-// D25): its outcome verdict, then its policy verdict. It returns the new head too.
-func chain(runs []ledger.Run, seq int64, hash [32]byte) ([]ledger.Run, int64, [32]byte) {
-	sealed := slices.Clone(runs)
-	for i := range sealed {
-		run := &sealed[i]
-		for _, verdict := range []*ledger.StoredVerdict{&run.Outcome, &run.Policy} {
-			seq++
-			hash = seal.Next(hash, verdict.Hash)
-			verdict.Seq, verdict.ChainHash = seq, hash
-		}
-		run.Seq, run.ID = seq, fmt.Sprintf("run_%d", seq)
-	}
-	return sealed, seq, hash
-}
-
 func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run) error {
 	columns := []string{"tenant_id", "seq", "claim_id", "lens", "raw_verdict", "reasons", "verdict_hash", "chain_hash", "document"}
 	_, err := t.db.CopyFrom(ctx, pgx.Identifier{"verdicts"}, columns, pgx.CopyFromSlice(2*len(runs), func(i int) ([]any, error) {
@@ -136,16 +120,18 @@ func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run)
 	return fail("CopyVerdicts", err)
 }
 
-func (t *tx) copyRuns(ctx context.Context, tenant string, runs []ledger.Run) error {
+func (t *tx) copyRuns(ctx context.Context, tenant string, runs []ledger.Run, hashes []ledger.RunHashes) error {
 	columns := []string{
 		"tenant_id", "seq", "run_id", "claim_id", "contract_id", "contract_version", "computed_at", "triggered_by", "status",
 		"headline", "outcome_seq", "report", "next_check_at", "events", "previous_seq", "changed",
+		"evidence_hashes", "report_hash", "run_hash",
 	}
 	_, err := t.db.CopyFrom(ctx, pgx.Identifier{"runs"}, columns, pgx.CopyFromSlice(len(runs), func(i int) ([]any, error) {
 		r := &runs[i]
 		return []any{
 			tenant, r.Seq, r.ID, r.ClaimID, r.Contract.ID, r.Contract.Version, int64(r.ComputedAt), r.TriggeredBy, r.Status,
 			r.Headline, r.Outcome.Seq, null(string(r.Report)), nullInstant(r.NextCheckAt), listed(r.Events), r.PreviousSeq, r.Changed,
+			ledger.JoinHashes(r.Evidence), hashes[i].Report[:], hashes[i].Run[:],
 		}, nil
 	}))
 	return fail("CopyRuns", err)

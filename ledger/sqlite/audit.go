@@ -38,10 +38,20 @@ func (t *tx) ReadChain(ctx context.Context, tenant string, after int64, limit in
 // ChainRuns implements ledger.Audit.
 func (t *tx) ChainRuns(ctx context.Context, tenant string, after int64, limit int) ([]ledger.ChainRun, error) {
 	return collect(ctx, t, chainRuns, func(scan scan) (r ledger.ChainRun, err error) {
-		var report string
-		err = scan(&r.Seq, &r.OutcomeSeq, &r.ID, &r.ClaimID, &r.Contract.ID, &r.Contract.Version, &r.Headline, &report)
-		r.Report = json.RawMessage(report)
-		return r, err
+		var report, events string
+		var evidence []byte
+		if err := scan(
+			&r.Seq, &r.Outcome.Seq, &r.ID, &r.ClaimID, &r.Contract.ID, &r.Contract.Version, &r.Headline, &report, &r.ComputedAt, &r.TriggeredBy,
+			&r.Status, &r.NextCheckAt, &events, &r.PreviousSeq, &r.Changed, &evidence, &r.ReportHash, &r.RunHash,
+		); err != nil {
+			return r, err
+		}
+		r.Report, r.Policy.Seq = json.RawMessage(report), r.Seq
+		if r.Events, err = readList(events); err != nil {
+			r.Events = []string{events}
+		}
+		r.Evidence, r.Err = ledger.SplitHashes(evidence)
+		return r, nil
 	}, tenant, after, limit)
 }
 

@@ -20,12 +20,12 @@ func (t *tx) tellParked(ctx context.Context, tenant string, parked []ledger.Park
 	if len(claimIDs) == 0 {
 		return nil
 	}
-	seq, hash, err := t.ChainHead(ctx, tenant)
+	head, err := t.ChainHead(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	if seq == 0 { // the sequence of a tenant without runs begins here
-		if _, err := t.execute(ctx, setChainHead, tenant, seq, hash[:]); err != nil {
+	if head.Seq == 0 { // the sequence of a tenant without runs begins here
+		if _, err := t.execute(ctx, setChainHead, tenant, head.Seq, head.Hash[:], head.RunHash[:]); err != nil {
 			return err
 		}
 	}
@@ -38,7 +38,7 @@ func (t *tx) tellParked(ctx context.Context, tenant string, parked []ledger.Park
 		}
 	}
 	t.wake = true
-	_, err = t.execute(ctx, addParkings, tenant, seq, now, rows.parameter())
+	_, err = t.execute(ctx, addParkings, tenant, head.Seq, now, rows.parameter())
 	return err
 }
 

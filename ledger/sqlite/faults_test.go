@@ -228,14 +228,14 @@ func TestSchemaVersions(t *testing.T) {
 	}
 	defer func() { _ = store.Close() }()
 	wantError(t, store.CheckSchema(t.Context()), ledger.ErrNotMigrated, dir,
-		"the store is not migrated: DIR/countersign.db has schema version 0, this program needs 6; run countersign migrate")
+		"the store is not migrated: DIR/countersign.db has schema version 0, this program needs 7; run countersign migrate")
 	if err := errors.Join(store.Migrate(t.Context()), store.Migrate(t.Context()), store.CheckSchema(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if err := raw(t, path, "INSERT INTO countersign_migrations (version_id, is_applied) VALUES (999, true)"); err != nil {
 		t.Fatal(err)
 	}
-	const newer = "the store's schema is newer than this program: DIR/countersign.db has schema version 999, this program knows 6; use the program that migrated it, or a newer one"
+	const newer = "the store's schema is newer than this program: DIR/countersign.db has schema version 999, this program knows 7; use the program that migrated it, or a newer one"
 	wantError(t, store.CheckSchema(t.Context()), ledger.ErrNewerSchema, dir, newer)
 	wantError(t, store.Migrate(t.Context()), ledger.ErrNewerSchema, dir, newer)
 }

@@ -287,9 +287,9 @@ func checkChain(t *testing.T, store ledger.Ledger, want int) {
 				return fmt.Errorf("chain breaks at entry %d, seq %d", i+1, e.Seq)
 			}
 		}
-		seq, head, err := tx.ChainHead(t.Context(), tenant)
-		if err == nil && (seq != int64(len(entries)) || head != hash || len(entries) != want) {
-			err = fmt.Errorf("chain has %d entries, its head says %d, want %d", len(entries), seq, want)
+		head, err := tx.ChainHead(t.Context(), tenant)
+		if err == nil && (head.Seq != int64(len(entries)) || head.Hash != hash || len(entries) != want) {
+			err = fmt.Errorf("chain has %d entries, its head says %d, want %d", len(entries), head.Seq, want)
 		}
 		return err
 	})

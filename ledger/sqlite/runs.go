@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/countersign-otel/countersign/engine"
-	"github.com/countersign-otel/countersign/engine/seal"
 	"github.com/countersign-otel/countersign/ledger"
 )
 
@@ -38,11 +37,11 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	if err != nil {
 		return nil, err
 	}
-	stored, err := t.chain(ctx, tenant, runs)
+	stored, hashes, err := t.chain(ctx, tenant, runs)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.appendRuns(ctx, tenant, stored); err != nil {
+	if err := t.appendRuns(ctx, tenant, stored, hashes); err != nil {
 		return nil, err
 	}
 	latest := latestOf(stored)
@@ -95,36 +94,28 @@ func (t *tx) checkLeases(ctx context.Context, tenant string, runs []ledger.Run) 
 	return woken, nil
 }
 
-// chain gives the runs their places in the tenant's chain (decision D25): the
-// outcome verdict, then the policy verdict.
-func (t *tx) chain(ctx context.Context, tenant string, runs []ledger.Run) ([]ledger.Run, error) {
-	seq, hash, err := t.ChainHead(ctx, tenant)
+// chain gives the runs their places in the tenant's chain (decision D25).
+func (t *tx) chain(ctx context.Context, tenant string, runs []ledger.Run) ([]ledger.Run, []ledger.RunHashes, error) {
+	head, err := t.ChainHead(ctx, tenant)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	stored := append([]ledger.Run(nil), runs...)
-	for i := range stored {
-		run := &stored[i]
-		for _, verdict := range []*ledger.StoredVerdict{&run.Outcome, &run.Policy} {
-			seq++
-			hash = seal.Next(hash, verdict.Hash)
-			verdict.Seq, verdict.ChainHash = seq, hash
-		}
-		run.Seq = seq
-		run.ID = fmt.Sprintf("run_%d", seq)
+	placed, hashes, head, err := head.Append(runs)
+	if err != nil {
+		return nil, nil, err
 	}
-	_, err = t.execute(ctx, setChainHead, tenant, seq, hash[:])
-	return stored, err
+	_, err = t.execute(ctx, setChainHead, tenant, head.Seq, head.Hash[:], head.RunHash[:])
+	return placed, hashes, err
 }
 
-func (t *tx) appendRuns(ctx context.Context, tenant string, runs []ledger.Run) error {
+func (t *tx) appendRuns(ctx context.Context, tenant string, runs []ledger.Run, hashes []ledger.RunHashes) error {
 	var rows, verdicts, events batch
 	for i := range runs {
 		run := &runs[i]
 		if len(run.Events) > maxEvents {
 			return fmt.Errorf("run of %s has %d events; at most %d are allowed", run.ClaimID, len(run.Events), maxEvents)
 		}
-		writeRun(&rows, run)
+		writeRun(&rows, run, hashes[i])
 		writeVerdict(&verdicts, run.ClaimID, engine.Outcome, &run.Outcome)
 		writeVerdict(&verdicts, run.ClaimID, engine.Policy, &run.Policy)
 		for place, kind := range run.Events {
@@ -144,11 +135,12 @@ func (t *tx) appendRuns(ctx context.Context, tenant string, runs []ledger.Run) e
 	return err
 }
 
-func writeRun(rows *batch, run *ledger.Run) {
+func writeRun(rows *batch, run *ledger.Run, hashes ledger.RunHashes) {
 	rows.row().integer(run.Seq).text(run.ID).text(run.ClaimID).text(run.Contract.ID).integer(int64(run.Contract.Version)).
 		integer(int64(run.ComputedAt)).text(run.TriggeredBy).text(run.Status).text(run.Headline).
 		integer(run.Outcome.Seq).sent(string(run.Report)).instant(run.NextCheckAt).text(list(run.Events)).
-		integer(run.PreviousSeq).truth(run.Changed)
+		integer(run.PreviousSeq).truth(run.Changed).
+		bytes(ledger.JoinHashes(run.Evidence)).hash(hashes.Report).hash(hashes.Run)
 }
 
 func writeVerdict(rows *batch, claimID string, lens engine.Lens, v *ledger.StoredVerdict) {
@@ -230,18 +222,19 @@ func (t *tx) SettledClaims(ctx context.Context, tenant string, claimIDs []string
 	return collect(ctx, t, settledClaims, column[string], tenant, list(claimIDs))
 }
 
-// ChainHead implements ledger.Reading.
-func (t *tx) ChainHead(ctx context.Context, tenant string) (seq int64, hash [32]byte, err error) {
-	seq, err = one(ctx, t, chainHead, func(scan scan) (seq int64, err error) {
-		var sum []byte
-		err = scan(&seq, &sum)
-		copy(hash[:], sum)
-		return seq, err
+// ChainHead implements ledger.Audit.
+func (t *tx) ChainHead(ctx context.Context, tenant string) (ledger.ChainHead, error) {
+	head, err := one(ctx, t, chainHead, func(scan scan) (head ledger.ChainHead, err error) {
+		var hash, run []byte
+		err = scan(&head.Seq, &hash, &run)
+		copy(head.Hash[:], hash)
+		copy(head.RunHash[:], run)
+		return head, err
 	}, tenant)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return 0, [32]byte{}, nil
+		return ledger.ChainHead{}, nil
 	}
-	return seq, hash, err
+	return head, err
 }
 
 // runRow reads the columns of a run with its verdicts: seq, run_id, contract_id,

@@ -260,9 +260,9 @@ func TestDryRunLeavesNothing(t *testing.T) {
 		t.Errorf("sources: %+v", sources)
 	}
 	err := f.store.View(context.Background(), func(tx ledger.Tx) error {
-		seq, _, err := tx.ChainHead(context.Background(), tenantA)
-		if seq != 0 {
-			t.Errorf("the chain has %d verdicts", seq)
+		head, err := tx.ChainHead(context.Background(), tenantA)
+		if head.Seq != 0 {
+			t.Errorf("the chain has %d verdicts", head.Seq)
 		}
 		return err
 	})

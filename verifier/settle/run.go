@@ -81,6 +81,9 @@ func (b batch) run(a engine.Action, e engine.Evaluation) (ledger.Run, error) {
 	if run.Policy, err = b.seal(a, engine.Policy, e.Policy, e); err != nil {
 		return ledger.Run{}, err
 	}
+	if run.Evidence, err = seal.Contents(seal.Evidence(a.ActionID, e.Findings), b.snapshot, a.SubjectID); err != nil {
+		return ledger.Run{}, fmt.Errorf("evidence of action %q: %w", a.ActionID, err)
+	}
 	b.follow(&run, a)
 	return run, nil
 }

@@ -494,9 +494,9 @@ func TestTwoVerifiersShareTheWork(t *testing.T) {
 		b.wantStory(id, "settled PASS/PASS by action, tells action.verified")
 	}
 	err := b.ledger.View(t.Context(), func(tx ledger.Tx) error {
-		seq, _, err := tx.ChainHead(t.Context(), tenant)
-		if err == nil && seq != int64(2*len(ids)) {
-			err = fmt.Errorf("the chain has %d links, want %d", seq, 2*len(ids))
+		head, err := tx.ChainHead(t.Context(), tenant)
+		if err == nil && head.Seq != int64(2*len(ids)) {
+			err = fmt.Errorf("the chain has %d links, want %d", head.Seq, 2*len(ids))
 		}
 		return err
 	})

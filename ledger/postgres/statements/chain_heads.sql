@@ -5,10 +5,10 @@ ON CONFLICT (tenant_id) DO NOTHING;
 
 -- Whoever appends to the chain of a tenant waits here for the one before.
 -- name: LockChainHead
-SELECT h.seq, h.chain_hash FROM chain_heads h WHERE h.tenant_id = $1 FOR UPDATE;
+SELECT h.seq, h.chain_hash, h.run_hash FROM chain_heads h WHERE h.tenant_id = $1 FOR UPDATE;
 
 -- name: SetChainHead
-UPDATE chain_heads SET seq = $2, chain_hash = $3 WHERE tenant_id = $1;
+UPDATE chain_heads SET seq = $2, chain_hash = $3, run_hash = $4 WHERE tenant_id = $1;
 
 -- name: ChainHead
-SELECT h.seq, h.chain_hash FROM chain_heads h WHERE h.tenant_id = $1;
+SELECT h.seq, h.chain_hash, h.run_hash FROM chain_heads h WHERE h.tenant_id = $1;

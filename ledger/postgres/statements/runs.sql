@@ -34,7 +34,8 @@ JOIN verdicts p ON p.tenant_id = $1 AND p.seq = r.seq
 WHERE r.tenant_id = $1 AND r.seq = ANY ($2::bigint[]);
 
 -- name: ChainRuns
-SELECT r.seq, r.outcome_seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.headline, coalesce(r.report::text, '')
+SELECT r.seq, r.outcome_seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.headline, coalesce(r.report::text, ''),
+  r.computed_at, r.triggered_by, r.status, r.next_check_at, r.events, r.previous_seq, r.changed, r.evidence_hashes, r.report_hash, r.run_hash
 FROM runs r
 WHERE r.tenant_id = $1 AND r.seq > $2
 ORDER BY r.seq

@@ -1,8 +1,9 @@
 -- name: AppendRuns
 INSERT INTO runs (tenant_id, seq, run_id, claim_id, contract_id, contract_version, computed_at, triggered_by, status, headline,
-  outcome_seq, report, next_check_at, events, previous_seq, changed)
+  outcome_seq, report, next_check_at, events, previous_seq, changed, evidence_hashes, report_hash, run_hash)
 SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-  value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14
+  value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14,
+  unhex(value ->> 15), unhex(value ->> 16), unhex(value ->> 17)
 FROM jsonb_each(?2);
 
 -- name: LatestRuns
@@ -13,7 +14,9 @@ WHERE c.tenant_id = ?1 AND c.claim_id IN (SELECT value FROM json_each(?2));
 SELECT r.* FROM stored_runs r WHERE r.tenant_id = ?1 AND r.claim_id = ?2 ORDER BY r.seq;
 
 -- name: ChainRuns
-SELECT r.seq, r.outcome_seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.headline, coalesce(r.report, '') FROM runs r
+SELECT r.seq, r.outcome_seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.headline, coalesce(r.report, ''),
+  r.computed_at, r.triggered_by, r.status, r.next_check_at, r.events, r.previous_seq, r.changed, r.evidence_hashes, r.report_hash, r.run_hash
+FROM runs r
 WHERE r.tenant_id = ?1 AND r.seq > ?2 ORDER BY r.seq LIMIT ?3;
 
 -- name: RunsAt

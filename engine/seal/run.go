@@ -1,0 +1,93 @@
+package seal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/countersign-otel/countersign/engine"
+)
+
+// Run is what a run of a verification says beside the documents of its two
+// verdicts: what people read of it, and what the facts contained that the
+// verdicts name. A verdict's document names its evidence by reference only
+// (decision D24), so that a fact could be rewritten under the verdict.
+// Members stand in the order of their names, as RFC 8785 wants them.
+type Run struct {
+	Changed    bool     `json:"changed"`
+	ComputedAt int64    `json:"computed_at"`
+	Events     []string `json:"events"`
+	// Evidence has the content hash of every fact that Evidence names, in its order.
+	Evidence    []string `json:"evidence"`
+	Headline    string   `json:"headline"`
+	NextCheckAt *int64   `json:"next_check_at,omitempty"`
+	PreviousSeq int64    `json:"previous_seq"`
+	// Report is the SHA-256 of the report's text.
+	Report      string `json:"report"`
+	Status      string `json:"status"`
+	TriggeredBy string `json:"triggered_by"`
+}
+
+// Evidence are the facts that findings name, each once, in the order of the
+// checks. The record of the action itself is none: its content is in the document.
+func Evidence(actionID string, findings []engine.Finding) []string {
+	var refs []string
+	own := engine.ClaimRawRef(actionID)
+	for i := range findings {
+		if ref := findings[i].Evidence; ref != "" && ref != own && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// Contents are the content hashes of the facts that refs name, in their order.
+// The facts are those of the subject and of its linked ones; a reference that
+// none of them has is an error.
+func Contents(refs []string, s *engine.Snapshot, subject string) ([][32]byte, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	hashes, missing := make([][32]byte, len(refs)), slices.Clone(refs)
+	for _, one := range s.Subjects(subject) {
+		for i := range s.Facts[one] {
+			fact := &s.Facts[one][i]
+			if at := slices.Index(missing, fact.RawRef); at >= 0 {
+				hashes[at], missing[at] = fact.ContentHash(), ""
+			}
+		}
+	}
+	missing = slices.DeleteFunc(missing, func(ref string) bool { return ref == "" })
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("no fact of %s or what is linked to it has the reference %q, which is named as evidence", subject, missing)
+	}
+	return hashes, nil
+}
+
+// NextRun is the hash that follows previous in the chain of a tenant's runs:
+// SHA-256(0x02 || previous || chain hash of the run's policy verdict || SHA-256
+// of the canonical JSON of the run). The first one follows 32 zero bytes. Each
+// covers the chain of verdicts (decision D25) up to its own, too.
+func NextRun(previous, chain [32]byte, run Run) ([32]byte, error) {
+	canonical, err := canonicalJSON(run)
+	if err != nil {
+		return [32]byte{}, fmt.Errorf("hash of a run: %w", err)
+	}
+	content := sha256.Sum256(canonical)
+	var buffer [97]byte
+	buffer[0] = 0x02
+	copy(buffer[1:33], previous[:])
+	copy(buffer[33:65], chain[:])
+	copy(buffer[65:], content[:])
+	return sha256.Sum256(buffer[:]), nil
+}
+
+// Hex spells hashes as Run holds them.
+func Hex(hashes [][32]byte) []string {
+	texts := make([]string, len(hashes))
+	for i := range hashes {
+		texts[i] = hex.EncodeToString(hashes[i][:])
+	}
+	return texts
+}
