@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/countersign-otel/countersign/engine"
 )
@@ -20,11 +21,11 @@ const (
 // RejectedFact is evidence that could not be written, kept apart with the
 // reason so that somebody can look at it. It is no evidence.
 type RejectedFact struct {
-	// Kind is "fact" or "link".
+	// Kind is "fact", "link", "watermark", or "record" for all that one was to become.
 	Kind string
 	// Source and Connection are as they were sent; empty where they could not be read.
 	Source, Connection string
-	// Reason is a word of the exporter's metric: unreadable, role, source, tenant, invalid, conflicting, store.
+	// Reason is a word of the exporter's metric: unreadable, role, source, tenant, invalid, conflicting, store, rule, no_trust.
 	Reason string
 	// Error says it in words.
 	Error string
@@ -76,6 +77,72 @@ func MergeRejected(rejected []RejectedFact) (ids []string, merged []RejectedFact
 		merged = append(merged, byID[id])
 	}
 	return ids, merged
+}
+
+// Bounds of what is kept with what was sent. A sender that is broken, or means
+// harm, must not fill the store with what is no evidence.
+const (
+	rejectedBurst   = 1000
+	rejectedEvery   = 10 // seconds until there is room for one more
+	rejectedSources = 256
+)
+
+// RejectedBudget bounds how much rejected evidence of a source is kept with what
+// was sent: a thousand at once, and then one every ten seconds. What is over
+// that is kept as one line that counts. The zero value is ready; it is safe for
+// concurrent use, and knows what one process kept.
+type RejectedBudget struct {
+	mu   sync.Mutex
+	left map[rejectedSource]*rejectedRoom
+}
+
+type rejectedSource struct{ tenant, source string }
+
+type rejectedRoom struct {
+	items int
+	since engine.Instant
+}
+
+// Bound returns what may be kept at now, in the order of rejected.
+func (b *RejectedBudget) Bound(tenant string, rejected []RejectedFact, now engine.Instant) []RejectedFact {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bounded := make([]RejectedFact, len(rejected))
+	for i := range rejected {
+		r := rejected[i]
+		key, room := b.room(rejectedSource{tenant, r.Source}, now)
+		if room.items > 0 {
+			room.items--
+		} else {
+			r = RejectedFact{
+				Kind: r.Kind, Source: key.source, Reason: r.Reason, Times: r.Times,
+				Error: "more than is kept with what was sent: these are counted only",
+			}
+		}
+		bounded[i] = r
+	}
+	return bounded
+}
+
+// room is that of a source, or, when there are too many, that which the rest shares.
+func (b *RejectedBudget) room(key rejectedSource, now engine.Instant) (rejectedSource, *rejectedRoom) {
+	if b.left == nil {
+		b.left = map[rejectedSource]*rejectedRoom{}
+	}
+	room := b.left[key]
+	if room == nil && len(b.left) >= rejectedSources {
+		key = rejectedSource{}
+		room = b.left[key]
+	}
+	if room == nil {
+		room = &rejectedRoom{rejectedBurst, now}
+		b.left[key] = room
+	}
+	if more := int((now - room.since) / rejectedEvery); more > 0 {
+		room.items = min(room.items+more, rejectedBurst)
+		room.since += engine.Instant(more) * rejectedEvery
+	}
+	return key, room
 }
 
 // RejectedFilter selects rejected facts; zero fields select all.

@@ -69,15 +69,21 @@ func printFactsTried(t *terminal, results []evidenceprocessor.TryResult) error {
 
 // printTriedFact prints what one rule makes and returns how many facts that is.
 func printTriedFact(t *terminal, rule evidenceprocessor.TryRule) int {
-	if rule.Fact == nil {
+	made := 0
+	switch f := rule.Fact; {
+	case f != nil:
+		made = 1
+		t.printf("  %s %s: %s.%s about %s at %s with %s, raw_ref %s\n", t.style.green("fact by"), printable(rule.Rule), f.Source, f.FactType,
+			printable(f.SubjectID), f.OccurredAt, printable(f.Attributes.Text()), printable(f.RawRef))
+	case rule.Watermark != nil:
+		t.printf("  %s %s: the source is complete up to %s\n", t.style.green("watermark by"), printable(rule.Rule), *rule.Watermark)
+	case len(rule.Links) > 0:
+		t.printf("  %s %s:\n", t.style.green("links by"), printable(rule.Rule))
+	default:
 		t.printf("  %s %s: %s\n", t.style.yellow("nothing by"), printable(rule.Rule), printable(rule.Why))
-		return 0
 	}
-	f := rule.Fact
-	t.printf("  %s %s: %s.%s about %s at %s with %s, raw_ref %s\n", t.style.green("fact by"), printable(rule.Rule), f.Source, f.FactType,
-		printable(f.SubjectID), f.OccurredAt, printable(f.Attributes.Text()), printable(f.RawRef))
 	for _, link := range rule.Links {
 		t.printf("    links %s and %s\n", printable(link.SubjectID), printable(link.LinkedSubjectID))
 	}
-	return 1
+	return made
 }

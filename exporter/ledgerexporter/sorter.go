@@ -16,6 +16,9 @@ const (
 	kindFact    kind = "fact"
 	kindContext kind = "trace_context"
 	kindLink    kind = "link"
+	// kindWatermark is what a connection reports; kindRecord a whole record of which nothing could be made.
+	kindWatermark kind = "watermark"
+	kindRecord    kind = "record"
 )
 
 // item is one thing to write; kind says which field holds it. Items are many, so
@@ -33,6 +36,7 @@ type item struct {
 	link    engine.Link
 	// linkSource is who says that the subjects are linked.
 	linkSource string
+	watermark  *record.Watermark
 	path       path
 }
 
@@ -98,10 +102,49 @@ func (s *sorter) sort(batch *record.Batch, t *tally) []item {
 	for i := range batch.Links {
 		take(s.link(&batch.Links[i]))
 	}
+	for i := range batch.Failures {
+		s.failure(&batch.Failures[i], t)
+	}
 	for i := range batch.Rejected {
 		s.unreadable(&batch.Rejected[i], t)
 	}
 	return items
+}
+
+// report is a watermark that a connection reported, and this exporter may write.
+type report struct {
+	observed
+	at            engine.Instant
+	receivedNanos int64
+}
+
+// reports are those of a batch, none of them ahead of the clock: a watermark
+// that names a time to come would end the waiting for facts that have not happened yet.
+func (s *sorter) reports(batch *record.Batch, now engine.Instant, t *tally) []report {
+	var reports []report
+	for i := range batch.Watermarks {
+		w := &batch.Watermarks[i]
+		it := item{kind: kindWatermark, watermark: w, path: s.path(w.Connection, w.Trust)}
+		reason := s.may(&it, w.Tenant, s.role == Evidence)
+		if reason == "" && !s.sources[w.Source] {
+			reason = reasonSource
+		}
+		if reason != "" {
+			s.refuse(&it, reason, reasonTexts[reason], t)
+			continue
+		}
+		latest := now
+		if w.ReceivedNanos > 0 {
+			latest = min(latest, engine.InstantOfNanos(uint64(w.ReceivedNanos)))
+		}
+		if w.At > latest {
+			t.take(kindWatermark, outcomeCapped, 1)
+		} else {
+			t.take(kindWatermark, outcomeReported, 1)
+		}
+		reports = append(reports, report{observed{it.tenant, w.Source, it.path}, min(w.At, latest), w.ReceivedNanos})
+	}
+	return reports
 }
 
 // reasonTexts say what an operator has to know of a reason that is found here.
@@ -117,6 +160,10 @@ func kindOf(key string) kind {
 		return kindFact
 	case record.LinksKey:
 		return kindLink
+	case record.WatermarksKey:
+		return kindWatermark
+	case record.FailuresKey:
+		return kindRecord
 	case record.ContextKey:
 		return kindContext
 	}
@@ -184,25 +231,64 @@ func (s *sorter) may(it *item, tenant string, roleFits bool) (reason string) {
 func (s *sorter) refuse(it *item, reason, text string, t *tally) {
 	it.refused = true
 	t.reject(it.kind, reason)
-	if s.role == Evidence && (it.kind == kindFact || it.kind == kindLink) {
+	if s.role == Evidence && it.kind.isEvidence() {
 		t.keep(it.tenant, it.rejected(reason, text))
 	}
+}
+
+func (k kind) isEvidence() bool { return k != kindAction && k != kindContext }
+
+// failure keeps what the processor could not make. Agents must not fill a table: a recorder only counts.
+func (s *sorter) failure(f *record.Failure, t *tally) {
+	it := item{path: s.path(f.Connection, engine.UnknownTrust)}
+	if reason := s.may(&it, f.Tenant, s.role == Evidence); reason != "" {
+		t.reject(kindRecord, reason)
+		if s.role != Evidence {
+			return
+		}
+	} else {
+		t.reject(kindOfFailure(f), reasonOfFailure(f))
+	}
+	t.keep(it.tenant, ledger.RejectedFact{
+		Kind: string(kindOfFailure(f)), Source: f.Source, Connection: it.path.connection, Reason: reasonOfFailure(f), Error: f.Error, Item: f.Item,
+	})
+}
+
+func reasonOfFailure(f *record.Failure) string {
+	switch f.Reason {
+	case reasonUnreadable, reasonNoTrust:
+		return f.Reason
+	}
+	return reasonRule
+}
+
+func kindOfFailure(f *record.Failure) kind {
+	switch k := kind(f.Kind); k {
+	case kindFact, kindLink, kindWatermark:
+		return k
+	}
+	return kindRecord
 }
 
 func (s *sorter) unreadable(r *record.Rejected, t *tally) {
 	k := kindOf(r.Key)
 	t.reject(k, reasonUnreadable)
-	if s.role == Evidence && (k == kindFact || k == kindLink) {
+	if s.role == Evidence && k.isEvidence() {
 		t.keep(s.tenant, ledger.RejectedFact{
 			Kind: string(k), Source: r.Source, Connection: s.connection, Reason: reasonUnreadable, Error: r.Error(), RawRef: r.RawRef, Item: r.Item,
 		})
 	}
 }
 
-// rejected is what is kept of a fact or a link.
+// rejected is what is kept of a fact, a link or a watermark.
 func (it *item) rejected(reason, text string) ledger.RejectedFact {
 	r := ledger.RejectedFact{Kind: string(it.kind), Connection: it.path.connection, Reason: reason, Error: text}
-	if it.kind == kindLink {
+	switch it.kind {
+	case kindWatermark:
+		r.Source = it.watermark.Source
+		r.Item = jsonText(sentWatermark{r.Source, it.watermark.At})
+		return r
+	case kindLink:
 		r.Source, r.SubjectID = it.linkSource, it.link.SubjectID
 		r.Item = jsonText(it.link)
 		return r
@@ -213,6 +299,11 @@ func (it *item) rejected(reason, text string) ledger.RejectedFact {
 		SubjectKind: it.fact.SubjectKind, OccurredAt: it.fact.OccurredAt, Attributes: it.fact.Attributes,
 	})
 	return r
+}
+
+type sentWatermark struct {
+	Source    string         `json:"source"`
+	Watermark engine.Instant `json:"watermark"`
 }
 
 // sentFact is a fact as POST /v1/facts takes it.

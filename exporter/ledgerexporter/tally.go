@@ -20,6 +20,8 @@ const (
 	outcomeDuplicate   = "duplicate"
 	outcomeConflicting = "conflicting"
 	outcomeStored      = "stored"
+	outcomeReported    = "reported"
+	outcomeCapped      = "capped"
 )
 
 // Reasons why items were not written.
@@ -33,6 +35,9 @@ const (
 	reasonInvalid         = "invalid"
 	reasonConflicting     = "conflicting"
 	reasonStore           = "store"
+	// Of the processor: a rule failed; nobody says that the record can be believed.
+	reasonRule    = "rule"
+	reasonNoTrust = "no_trust"
 )
 
 // count names what is counted: what is an outcome or a reason.

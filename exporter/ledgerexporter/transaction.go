@@ -183,13 +183,17 @@ func (s *sorter) conflicting(came *evidence, refs []string, t *tally) {
 }
 
 // keep stores what was rejected, after all that was good.
-func keep(ctx context.Context, store ledger.Ledger, t *tally, now engine.Instant) error {
+func (w *writer) keep(ctx context.Context, store ledger.Ledger, t *tally, now engine.Instant) error {
 	if len(t.kept) == 0 {
 		return nil
 	}
+	bounded := make(map[string][]ledger.RejectedFact, len(t.kept))
+	for tenant, kept := range t.kept {
+		bounded[tenant] = w.budget.Bound(tenant, kept, now)
+	}
 	return store.Update(ctx, func(tx ledger.Tx) error {
-		for _, tenant := range slices.Sorted(maps.Keys(t.kept)) {
-			if err := tx.RejectFacts(ctx, tenant, t.kept[tenant], now); err != nil {
+		for _, tenant := range slices.Sorted(maps.Keys(bounded)) {
+			if err := tx.RejectFacts(ctx, tenant, bounded[tenant], now); err != nil {
 				return err
 			}
 		}

@@ -3,9 +3,8 @@ package ledgerexporter
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"sync"
@@ -21,7 +20,8 @@ const watermarkEvery = time.Second
 // maxObserved bounds how many connections of tenants are followed.
 const maxObserved = 10_000
 
-// watermarks observes how far sources have reported (decision D12). A watermark
+// watermarks observes how far sources have reported, and takes what connections
+// report themselves (decision D12). A watermark
 // that is ahead of facts which still wait somewhere would let a verdict settle
 // without them, so it is held back
 //
@@ -38,10 +38,22 @@ const maxObserved = 10_000
 // Silence moves nothing, unless the operator gave an idle timeout: the time
 // counts from the newest fact, the start and the last failure, whichever is last.
 //
+// What a connection reports needs neither lateness nor idle timeout: it says by
+// itself that everything has been sent, before the report. So it counts as soon
+// as no batch that was queued before it can be on its way unseen, and stays
+// behind what is not stored, like the others. Where the queue outlives the
+// process, what was under way when that ended comes behind newer things: then
+// reports wait until something that was received since has come.
+//
 // It is safe for concurrent use. Times are passed in.
 type watermarks struct {
 	configs map[string]WatermarkConfig
 	tenant  string
+	// follows is that of an evidence exporter: whichever of its sources reports one day.
+	follows bool
+	// outlives says that the queue is kept when the process ends.
+	outlives bool
+	seed     maphash.Seed
 	// filling is how long a received item may wait until its batch is begun.
 	filling time.Duration
 
@@ -52,27 +64,38 @@ type watermarks struct {
 	mu sync.Mutex
 	// since is the start or the last failure.
 	since  time.Time
+	began  time.Time
 	loaded bool
 	states map[observed]*observation
+	// reported is what connections say of themselves.
+	reported map[observed]*reports
+	// freshAt is when the first item came that was received since the start.
+	freshAt time.Time
+	// finished: no batch comes any more.
+	finished bool
 	// outstanding are batches that are not stored yet, by their content.
 	outstanding map[digest]*outstanding
 	// lost is what does not fit into outstanding; it holds until the exporter starts anew.
-	lost map[observed]engine.Instant
+	lost map[whose]engine.Instant
 }
 
 // maxOutstanding bounds the batches that failed and were never tried again.
 const maxOutstanding = 1_000
 
 // digest tells a batch that is tried again from others.
-type digest [sha256.Size]byte
+type digest uint64
 
 // outstanding is what of a batch is not stored yet.
 type outstanding struct {
-	// oldest is the earliest fact of each connection.
-	oldest  map[observed]engine.Instant
+	// oldest is the earliest fact of each source.
+	oldest  map[whose]engine.Instant
 	writing int
 	failed  bool
 }
+
+// whose is a source. What of it is missing holds all of its connections: the
+// source has the watermark of any of them.
+type whose struct{ tenant, source string }
 
 // observed is whose watermark it is.
 type observed struct {
@@ -86,10 +109,31 @@ type observation struct {
 	written engine.Instant
 }
 
+// reports are those of one connection. What comes while one waits becomes the
+// next, so that many of them cannot put each other off.
+type reports struct {
+	at            engine.Instant // up to where it counts; 0 for none
+	waiting, next claim
+	written       engine.Instant
+}
+
+// claim is what was reported, and when that was last; the zero value is none.
+type claim struct {
+	at   engine.Instant
+	seen time.Time
+}
+
 func newWatermarks(config *Config) *watermarks {
-	w := &watermarks{configs: map[string]WatermarkConfig{}, tenant: config.Tenant, states: map[observed]*observation{}, outstanding: map[digest]*outstanding{}, lost: map[observed]engine.Instant{}}
-	if queue := config.QueueConfig; queue.HasValue() && queue.Get().Batch.HasValue() {
-		w.filling = queue.Get().Batch.Get().FlushTimeout
+	w := &watermarks{
+		configs: map[string]WatermarkConfig{}, tenant: config.Tenant, follows: config.Role == Evidence, seed: maphash.MakeSeed(),
+		states: map[observed]*observation{}, reported: map[observed]*reports{},
+		outstanding: map[digest]*outstanding{}, lost: map[whose]engine.Instant{},
+	}
+	if queue := config.QueueConfig; queue.HasValue() {
+		w.outlives = queue.Get().StorageID != nil
+		if queue.Get().Batch.HasValue() {
+			w.filling = queue.Get().Batch.Get().FlushTimeout
+		}
 	}
 	for source, one := range config.Watermarks {
 		w.configs[engine.Fold(source)] = one
@@ -97,30 +141,40 @@ func newWatermarks(config *Config) *watermarks {
 	return w
 }
 
-// off says that there is nothing to observe.
-func (w *watermarks) off() bool { return len(w.configs) == 0 }
+// off says that there is nothing to follow.
+func (w *watermarks) off() bool { return !w.follows }
 
 func (w *watermarks) start(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.since = now
+	w.since, w.began = now, now
+}
+
+// finish says that every batch has come to its end.
+func (w *watermarks) finish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.finished = true
 }
 
 // look is called before a batch is looked through, and seen when that is done.
 func (w *watermarks) look() { w.gate.RLock() }
 
 // seen notes the facts that are about to be written, and returns their digest for end.
-func (w *watermarks) seen(items []item) digest {
+func (w *watermarks) seen(items []item, reported []report, now time.Time) digest {
 	defer w.gate.RUnlock()
 	if w.off() {
-		return digest{}
+		return 0
 	}
 	oldest, sum := w.oldest(items)
-	if len(oldest) == 0 {
-		return sum
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.outlives && w.freshAt.IsZero() && w.anyFresh(items, reported) {
+		w.freshAt = now
+	}
+	if len(oldest) == 0 {
+		return 0
+	}
 	if w.outstanding[sum] == nil {
 		w.outstanding[sum] = &outstanding{oldest: oldest}
 	}
@@ -128,28 +182,37 @@ func (w *watermarks) seen(items []item) digest {
 	return sum
 }
 
-// oldest are the earliest facts of the connections that are followed.
-func (w *watermarks) oldest(items []item) (map[observed]engine.Instant, digest) {
-	oldest, hash := map[observed]engine.Instant{}, sha256.New()
+// oldest are the earliest facts of each source.
+func (w *watermarks) oldest(items []item) (map[whose]engine.Instant, digest) {
+	var hash maphash.Hash
+	hash.SetSeed(w.seed)
+	oldest := map[whose]engine.Instant{}
 	for i := range items {
 		it := &items[i]
 		if it.kind != kindFact {
 			continue
 		}
-		if _, followed := w.configs[it.fact.Source]; !followed {
-			continue
-		}
-		key := observed{it.tenant, it.fact.Source, it.path}
+		key := whose{it.tenant, it.fact.Source}
 		if at, ok := oldest[key]; !ok || it.fact.OccurredAt < at {
 			oldest[key] = it.fact.OccurredAt
 		}
-		fmt.Fprintf(hash, "%q %q %q %q\n", it.tenant, it.path.connection, it.fact.Source, it.fact.RawRef)
+		for _, text := range [...]string{it.tenant, it.path.connection, it.fact.Source, it.fact.RawRef} {
+			_, _ = hash.WriteString(text)
+			_ = hash.WriteByte(0)
+		}
 	}
-	return oldest, digest(hash.Sum(nil))
+	return oldest, digest(hash.Sum64())
+}
+
+// anyFresh says that something was received since the start. A queue keeps its order.
+func (w *watermarks) anyFresh(items []item, reported []report) bool {
+	fresh := func(nanos int64) bool { return nanos > 0 && time.Unix(0, nanos).After(w.began) }
+	return slices.ContainsFunc(reported, func(r report) bool { return fresh(r.receivedNanos) }) ||
+		slices.ContainsFunc(items, func(it item) bool { return fresh(it.receivedNanos) })
 }
 
 // end notes what became of a batch.
-func (w *watermarks) end(sum digest, items []item, err error, now time.Time) {
+func (w *watermarks) end(sum digest, items []item, reported []report, err error, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.settle(sum, err != nil)
@@ -161,6 +224,37 @@ func (w *watermarks) end(sum digest, items []item, err error, now time.Time) {
 		if items[i].kind == kindFact && !items[i].refused {
 			w.observe(&items[i], now)
 		}
+	}
+	for i := range reported {
+		w.take(&reported[i], now)
+	}
+}
+
+// take keeps a report until it may count.
+func (w *watermarks) take(r *report, now time.Time) {
+	state := w.reported[r.observed]
+	if state == nil {
+		if len(w.reported) == maxObserved {
+			return
+		}
+		state = &reports{}
+		w.reported[r.observed] = state
+	}
+	if state.waiting.seen.IsZero() {
+		state.waiting = claim{r.at, now}
+		return
+	}
+	state.next = claim{max(state.next.at, r.at), now}
+}
+
+// ripen lets those count that have waited long enough.
+func (w *watermarks) ripen(r *reports, now time.Time) {
+	ripe := func(seen time.Time) bool {
+		return !seen.IsZero() && (w.finished || now.Sub(seen) >= w.filling+watermarkEvery)
+	}
+	for ripe(r.waiting.seen) && (!w.outlives || ripe(w.freshAt)) {
+		r.at = max(r.at, r.waiting.at)
+		r.waiting, r.next = r.next, claim{}
 	}
 }
 
@@ -232,15 +326,27 @@ func (w *watermarks) due(now time.Time) []mark {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	waiting := w.waiting()
-	var marks []mark
-	for key, state := range w.states {
-		at, ok := w.reached(key, state, now)
-		if oldest, held := waiting[key]; held {
+	moved := map[observed]engine.Instant{}
+	move := func(key observed, at, written engine.Instant) {
+		if oldest, held := waiting[whose{key.tenant, key.source}]; held {
 			at = min(at, oldest-1)
 		}
-		if ok && at > state.written {
-			marks = append(marks, mark{key, at})
+		if at > written {
+			moved[key] = max(moved[key], at)
 		}
+	}
+	for key, state := range w.states {
+		if at, ok := w.reached(key, state, now); ok {
+			move(key, at, state.written)
+		}
+	}
+	for key, state := range w.reported {
+		w.ripen(state, now)
+		move(key, state.at, state.written)
+	}
+	marks := make([]mark, 0, len(moved))
+	for key, at := range moved {
+		marks = append(marks, mark{key, at})
 	}
 	slices.SortFunc(marks, func(a, b mark) int {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.path.connection, b.path.connection), cmp.Compare(a.source, b.source), cmp.Compare(a.path.trust, b.path.trust))
@@ -249,7 +355,7 @@ func (w *watermarks) due(now time.Time) []mark {
 }
 
 // waiting are the earliest facts that are not stored yet.
-func (w *watermarks) waiting() map[observed]engine.Instant {
+func (w *watermarks) waiting() map[whose]engine.Instant {
 	waiting := maps.Clone(w.lost)
 	for _, o := range w.outstanding {
 		for key, at := range o.oldest {
@@ -286,7 +392,12 @@ func (w *watermarks) wrote(marks []mark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range marks {
-		w.states[m.observed].written = max(w.states[m.observed].written, m.at)
+		if state := w.states[m.observed]; state != nil {
+			state.written = max(state.written, m.at)
+		}
+		if state := w.reported[m.observed]; state != nil {
+			state.written = max(state.written, m.at)
+		}
 	}
 }
 
@@ -307,20 +418,28 @@ func (w *watermarks) load(connections []engine.Connection) {
 	}
 }
 
-// write brings the store up to date. An error is no reason to hold telemetry up.
-func (w *watermarks) write(ctx context.Context, store ledger.Ledger, now time.Time) error {
+// write brings the store up to date; where nothing moved, it needs none. An error is no reason to hold telemetry up.
+func (w *watermarks) write(ctx context.Context, open func(context.Context) (ledger.Ledger, error), now time.Time) error {
 	at, err := engine.InstantOf(now)
 	if err != nil {
 		return err
 	}
-	if !w.loaded {
-		if err := w.readKnown(ctx, store); err != nil {
+	if !w.loaded && len(w.configs) > 0 {
+		store, err := open(ctx)
+		if err == nil {
+			err = w.readKnown(ctx, store)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	marks := w.due(now)
 	if len(marks) == 0 {
 		return nil
+	}
+	store, err := open(ctx)
+	if err != nil {
+		return err
 	}
 	err = store.Update(ctx, func(tx ledger.Tx) error { return writeMarks(ctx, tx, marks, at) })
 	if err == nil {

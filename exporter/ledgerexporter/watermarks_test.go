@@ -176,10 +176,10 @@ func TestD12_ObservedWatermarks(t *testing.T) {
 		b := setupWatermarks(t)
 		underWay := b.items("stripe", -300)
 		b.watermarks.look()
-		sum := b.watermarks.seen(underWay)
+		sum := b.watermarks.seen(underWay, nil, b.clock)
 		b.send("stripe", -100)
 		b.want("another is being written", map[string]int{"stripe": -301})
-		b.watermarks.end(sum, underWay, nil, b.clock)
+		b.watermarks.end(sum, underWay, nil, nil, b.clock)
 		b.want("it is done", map[string]int{"stripe": -160})
 	})
 	t.Run("a batch that fails holds it until it is in", func(t *testing.T) {
@@ -187,16 +187,16 @@ func TestD12_ObservedWatermarks(t *testing.T) {
 		b := setupWatermarks(t)
 		failing := b.items("stripe", -5000)
 		b.watermarks.look()
-		first := b.watermarks.seen(failing)
+		first := b.watermarks.seen(failing, nil, b.clock)
 		b.send("stripe", -200) // written, while the other is under way
-		b.watermarks.end(first, failing, ledger.ErrUnavailable, b.clock)
+		b.watermarks.end(first, failing, nil, ledger.ErrUnavailable, b.clock)
 		b.passes(2 * time.Second)
 		b.send("stripe", -100) // received after the failure
 		b.want("it waits to be tried again", map[string]int{"stripe": -5001})
 		b.watermarks.look()
-		again := b.watermarks.seen(failing)
+		again := b.watermarks.seen(failing, nil, b.clock)
 		b.want("it is tried again", map[string]int{"stripe": -5001})
-		b.watermarks.end(again, failing, nil, b.clock)
+		b.watermarks.end(again, failing, nil, nil, b.clock)
 		b.want("it is in", map[string]int{"stripe": -160})
 	})
 	t.Run("what was given up holds it, and is bounded", func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestD12_ObservedWatermarks(t *testing.T) {
 		for i := range maxOutstanding + 50 {
 			lost := b.items("stripe", -5000+i)
 			b.watermarks.look()
-			b.watermarks.end(b.watermarks.seen(lost), lost, ledger.ErrUnavailable, b.clock)
+			b.watermarks.end(b.watermarks.seen(lost, nil, b.clock), lost, nil, ledger.ErrUnavailable, b.clock)
 		}
 		b.passes(time.Second)
 		b.send("stripe", -100)
@@ -220,7 +220,7 @@ func TestD12_ObservedWatermarks(t *testing.T) {
 		refused := b.items("stripe", -100)
 		refused[0].refused = true
 		b.watermarks.look()
-		b.watermarks.end(b.watermarks.seen(refused), refused, nil, b.clock)
+		b.watermarks.end(b.watermarks.seen(refused, nil, b.clock), refused, nil, nil, b.clock)
 		b.want("refused", map[string]int{})
 	})
 	t.Run("a restart remembers whom it follows", func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestD12_ObservedWatermarks(t *testing.T) {
 		b := setupWatermarks(t)
 		b.send("crm", -100)
 		b.want("before", map[string]int{"crm": -160})
-		again := newWatermarks(&Config{Tenant: engine.DefaultTenant, Watermarks: map[string]WatermarkConfig{"crm": {Lateness: time.Minute, IdleTimeout: 10 * time.Minute}}})
+		again := newWatermarks(&Config{Role: Evidence, Tenant: engine.DefaultTenant, Watermarks: map[string]WatermarkConfig{"crm": {Lateness: time.Minute, IdleTimeout: 10 * time.Minute}}})
 		b.passes(time.Hour)
 		again.start(b.clock)
 		b.watermarks = again

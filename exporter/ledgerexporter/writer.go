@@ -25,6 +25,7 @@ type writer struct {
 	counters   counters
 	warnings   *warnings
 	watermarks *watermarks
+	budget     ledger.RejectedBudget
 	logger     *zap.Logger
 	now        func() time.Time
 
@@ -85,19 +86,25 @@ func (w *writer) follow(ctx context.Context) {
 
 // writeWatermarks says in the log what only delays verdicts.
 func (w *writer) writeWatermarks(ctx context.Context) {
-	store, err := w.keeper.get(ctx)
-	if err == nil {
-		err = w.watermarks.write(ctx, store, w.now())
-	}
-	if err != nil && ctx.Err() == nil {
+	if err := w.watermarks.write(ctx, w.keeper.get, w.now()); err != nil && ctx.Err() == nil {
 		w.logger.Debug("watermarks wait for the ledger", zap.Error(err))
 	}
 }
 
-// shutdown runs after the queue was drained. It may be called without start, and twice.
-func (w *writer) shutdown(context.Context) error {
+// lastWatermarks is how long a shutdown may wait for a store that does not answer.
+const lastWatermarks = 5 * time.Second
+
+// shutdown runs after the queue was drained: no batch is under way, and what
+// was reported needs to wait for none. It may be called without start, and twice.
+func (w *writer) shutdown(ctx context.Context) error {
 	w.cancel()
 	w.background.Wait()
+	ctx, cancel := context.WithTimeout(ctx, lastWatermarks)
+	defer cancel()
+	w.watermarks.finish()
+	if err := w.watermarks.write(ctx, w.keeper.get, w.now()); err != nil && !errors.Is(err, errClosed) {
+		w.logger.Warn("the last watermarks were not written; sources stay behind until they report again", zap.Error(err))
+	}
 	w.counters.telemetry.Shutdown()
 	return w.keeper.close()
 }
@@ -118,12 +125,13 @@ func (w *writer) write(ctx context.Context, read func() record.Batch) error {
 	w.watermarks.look()
 	batch := read()
 	items := w.sorter.sort(&batch, &t)
-	sum := w.watermarks.seen(items)
+	reports := w.reports(&batch, &t)
+	sum := w.watermarks.seen(items, reports, w.now())
 	if batch.Empty() {
 		return nil
 	}
 	err := w.store(ctx, items, &t)
-	w.watermarks.end(sum, items, err, w.now())
+	w.watermarks.end(sum, items, reports, err, w.now())
 	w.keeper.report(err)
 	if err != nil {
 		return err // the batch comes again, and what was rejected is counted then
@@ -131,6 +139,18 @@ func (w *writer) write(ctx context.Context, read func() record.Batch) error {
 	w.counters.add(ctx, &t)
 	w.warnings.unknownContracts(w.now(), t.unknownContracts)
 	return nil
+}
+
+// reports: of a clock that is out of range nothing can be believed.
+func (w *writer) reports(batch *record.Batch, t *tally) []report {
+	if len(batch.Watermarks) == 0 {
+		return nil
+	}
+	now, err := engine.InstantOf(w.now())
+	if err != nil {
+		now = 0
+	}
+	return w.sorter.reports(batch, now, t)
 }
 
 func (w *writer) store(ctx context.Context, items []item, t *tally) error {
@@ -150,7 +170,7 @@ func (w *writer) store(ctx context.Context, items []item, t *tally) error {
 		return err
 	}
 	// Good items are in; should this fail, they come again and change nothing.
-	err = keep(ctx, store, t, now)
+	err = w.keep(ctx, store, t, now)
 	switch {
 	case err == nil:
 	case passes(err) || ctx.Err() != nil:

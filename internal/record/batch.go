@@ -17,13 +17,17 @@ type Batch struct {
 	Facts    []Fact
 	Links    []Link
 	Contexts []Context
+	// Watermarks are reports of connections.
+	Watermarks []Watermark
+	// Failures are what a processor could not make; somebody has to be told.
+	Failures []Failure
 	// Rejected are items that do not read; those beside them are not concerned.
 	Rejected []Rejected
 }
 
 // Rejected is one item that does not read.
 type Rejected struct {
-	// Key is the attribute: ActionsKey, FactsKey, LinksKey or ContextKey.
+	// Key is the attribute, like FactsKey.
 	Key string
 	// Where is the span or log record, and the place in the attribute: "span 5fb3...: countersign.actions[1]".
 	Where string
@@ -37,7 +41,8 @@ func (r Rejected) Error() string { return fmt.Sprintf("%s: %v", r.Where, r.Err) 
 
 // Empty says that the batch carries nothing at all.
 func (b *Batch) Empty() bool {
-	return len(b.Actions) == 0 && len(b.Facts) == 0 && len(b.Links) == 0 && len(b.Contexts) == 0 && len(b.Rejected) == 0
+	return len(b.Actions) == 0 && len(b.Facts) == 0 && len(b.Links) == 0 && len(b.Contexts) == 0 &&
+		len(b.Watermarks) == 0 && len(b.Failures) == 0 && len(b.Rejected) == 0
 }
 
 // FromTraces reads what spans carry. It changes nothing.
@@ -140,6 +145,22 @@ func (b *Batch) read(place func() string, key string, value pcommon.Value) {
 			l, err := readLink(m)
 			if err == nil {
 				b.Links = append(b.Links, l)
+			}
+			return err
+		})
+	case WatermarksKey:
+		b.each(place, key, value, func(m pcommon.Map) error {
+			w, err := readWatermark(m)
+			if err == nil {
+				b.Watermarks = append(b.Watermarks, w)
+			}
+			return err
+		})
+	case FailuresKey:
+		b.each(place, key, value, func(m pcommon.Map) error {
+			f, err := readFailure(m)
+			if err == nil {
+				b.Failures = append(b.Failures, f)
 			}
 			return err
 		})

@@ -10,6 +10,8 @@
 //	countersign.actions       slice of maps, one per recorded action
 //	countersign.facts         slice of maps, one per fact
 //	countersign.links         slice of maps, one per link between subjects (decision D7)
+//	countersign.watermarks    slice of maps, one per report of a connection (decision D12)
+//	countersign.failures      slice of maps, one per fact, link or watermark that could not be made
 //	countersign.context       map: who acts in this span (decision D31)
 //	countersign.record.error  string: why nothing, or less, was recorded (decision D14)
 //
@@ -27,6 +29,12 @@
 //
 // A map of countersign.links holds tenant, source, connection, trust,
 // subject_id and linked_subject_id.
+//
+// A map of countersign.watermarks holds tenant, source, connection, trust,
+// watermark (RFC 3339) and received_nanos (int, when the processor had it).
+//
+// A map of countersign.failures holds tenant, kind (fact, link, watermark or
+// record), source, connection, reason, error and item (JSON text, cut).
 //
 // countersign.context holds tenant, agent and session; ids and interval are
 // those of the span itself.

@@ -11,11 +11,13 @@ const Prefix = "countersign."
 
 // Names of the attributes; see the package comment.
 const (
-	ActionsKey = Prefix + "actions"
-	FactsKey   = Prefix + "facts"
-	LinksKey   = Prefix + "links"
-	ContextKey = Prefix + "context"
-	ErrorKey   = Prefix + "record.error"
+	ActionsKey    = Prefix + "actions"
+	FactsKey      = Prefix + "facts"
+	LinksKey      = Prefix + "links"
+	WatermarksKey = Prefix + "watermarks"
+	FailuresKey   = Prefix + "failures"
+	ContextKey    = Prefix + "context"
+	ErrorKey      = Prefix + "record.error"
 )
 
 // Names of the fields.
@@ -50,6 +52,12 @@ const (
 	trustField           = "trust"
 	agentField           = "agent"
 	sessionField         = "session"
+	watermarkField       = "watermark"
+	receivedNanosField   = "received_nanos"
+	kindField            = "kind"
+	reasonField          = "reason"
+	errorField           = "error"
+	itemField            = "item"
 )
 
 // Owned says whether an attribute stands under Prefix.

@@ -19,8 +19,10 @@ import (
 
 // compiled is a whole configuration, ready to use by many goroutines.
 type compiled struct {
-	groups     []*group
-	labels     []string
+	groups []*group
+	labels []string
+	// kinds are what the rules make, beside labels.
+	kinds      []string
 	trust      engine.Trust
 	connection string
 	sealer     *delivery.Sealer
@@ -108,10 +110,10 @@ func (all *compiled) compileGroups(config *Config) []error {
 // add gives the group and its rules their places among the labels.
 func (all *compiled) add(g *group) {
 	g.index = len(all.labels)
-	all.labels = append(all.labels, g.label)
+	all.labels, all.kinds = append(all.labels, g.label), append(all.kinds, "fact")
 	for _, r := range g.rules {
 		r.index = len(all.labels)
-		all.labels = append(all.labels, r.label)
+		all.labels, all.kinds = append(all.labels, r.label), append(all.kinds, r.kind())
 	}
 	all.groups = append(all.groups, g)
 }
@@ -174,6 +176,7 @@ func (c *compiler) rule(config *RuleConfig, place string, undelivered bool) *rul
 		c.report("source", errors.New("it is empty; name the system of record, because trust lets records in that no evidence receiver delivered"))
 	}
 	r.condition = c.condition("condition", config.Condition)
+	r.watermark = c.expression("watermark", config.Watermark)
 	r.forEach = c.expression("for_each", config.ForEach)
 	r.factType = c.name("fact_type", config.FactType)
 	r.subjectKind = c.name("subject_kind", config.SubjectKind)
@@ -195,7 +198,27 @@ func (c *compiler) rule(config *RuleConfig, place string, undelivered bool) *rul
 
 var errEmptyExpression = errors.New("the expression is empty")
 
+// onlyWatermark: a report is of the whole source, and of no subject in it.
+func (c *compiler) onlyWatermark(config *RuleConfig) {
+	for _, key := range []struct {
+		name string
+		set  bool
+	}{
+		{"for_each", config.ForEach != ""}, {"fact_type", config.FactType != ""}, {"subject_id", config.SubjectID != ""},
+		{"subject_kind", config.SubjectKind != ""}, {"occurred_at", config.OccurredAt != ""}, {"raw_ref", config.RawRef != ""},
+		{"attributes", config.Attributes.Whole != "" || len(config.Attributes.Values) > 0}, {"links", len(config.Links) > 0},
+	} {
+		if key.set {
+			c.report(key.name, errors.New("a rule with watermark reports how far its source has come, and nothing else; make it another rule"))
+		}
+	}
+}
+
 func (c *compiler) required(config *RuleConfig) {
+	if config.Watermark != "" {
+		c.onlyWatermark(config)
+		return
+	}
 	if config.SubjectID == "" {
 		c.report("subject_id", errors.New(`it is empty; name the record that the fact is about, like Body("order_id")`))
 	}

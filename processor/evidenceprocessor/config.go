@@ -93,6 +93,9 @@ type RuleConfig struct {
 	RawRef string `mapstructure:"raw_ref"`
 	// Links each give other subjects that are the same case (decision D7).
 	Links []string `mapstructure:"links"`
+	// Watermark is a time up to which the source has told everything (decision
+	// D12). A rule with one makes no fact.
+	Watermark string `mapstructure:"watermark"`
 }
 
 // AttributesConfig is a map of names to OTTL value expressions, or one of them.

@@ -2,6 +2,7 @@ package evidenceprocessor
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,26 @@ func TestExamplesMakeFacts(t *testing.T) {
 				e.Attributes().PutStr(column, value)
 			}
 		}, []string{`independent erp order_cancelled order_10231 erp:91 {}`}},
+		"the last row": {"sqlquery", func(e plog.LogRecord) {
+			for column, value := range map[string]string{
+				"event_id": "91", "event_type": "complete", "subject_id": "", "subject_kind": "",
+				"occurred_at": "2026-09-28T10:43:09Z", "attributes": "", "linked_subject_id": "",
+			} {
+				e.Attributes().PutStr(column, value)
+			}
+		}, []string{`independent erp is complete up to 2026-09-28T10:43:09Z`}},
+		"the end of a push": {"webhooks", func(e plog.LogRecord) {
+			e.Body().SetStr(`{"event":"sync.finished","complete_to":"2026-09-28T10:43:09Z"}`)
+			deliver(t, e, fromCRM)
+		}, []string{`shared crm is complete up to 2026-09-28T10:43:09Z`}},
+		"an order as agents call it": {"webhooks", shopify(t, "orders_fulfilled"), []string{
+			`independent shopify order_fulfilled order_10231 shopify:order:5512345678901:fulfilled:2026-09-28T06:42:30-04:00 {"currency":"USD","name":"#10231","total":"180.50"}`,
+			`independent shopify order_status order_10231 REF {"currency":"USD","financial_status":"paid","fulfillment_status":"fulfilled","total":"180.50"}`,
+			`order_10231 is also 5512345678901, says shopify`,
+		}},
+		"a refund of it": {"webhooks", shopify(t, "refunds_create"), []string{
+			`independent shopify refund_created 5512345678901 shopify:refund:929361464:succeeded {"amount":180.5,"currency":"USD","refund_id":929361464,"status":"success","user_id":799407056}`,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,13 +70,30 @@ func TestExamplesMakeFacts(t *testing.T) {
 			batch := process(t, exampleConfig(t, tc.file), ld)
 			var got []string
 			for _, f := range batch.Facts {
-				got = append(got, f.Trust.String()+" "+f.Fact.Source+" "+f.Fact.Type+" "+f.Fact.SubjectID+" "+f.Fact.RawRef+" "+f.Fact.Attributes.Text())
+				ref := f.Fact.RawRef
+				if strings.HasPrefix(ref, "agent_api:") {
+					ref = "REF"
+				}
+				got = append(got, f.Trust.String()+" "+f.Fact.Source+" "+f.Fact.Type+" "+f.Fact.SubjectID+" "+ref+" "+f.Fact.Attributes.Text())
+			}
+			for _, l := range batch.Links {
+				got = append(got, l.Link.SubjectID+" is also "+l.Link.LinkedSubjectID+", says "+l.Source)
+			}
+			for _, w := range batch.Watermarks {
+				got = append(got, w.Trust.String()+" "+w.Source+" is complete up to "+w.At.String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || problem(ld) != "" {
 				t.Errorf("%s (-want +got):\n%s", problem(ld), diff)
 			}
 		})
 	}
+}
+
+// shopify is a sample of the mapping as the receiver delivers it.
+func shopify(t *testing.T, name string) func(plog.LogRecord) {
+	t.Helper()
+	s := readSample(t, "testdata/mappings/shopify/"+name+".json")
+	return func(e plog.LogRecord) { firstLog(s.logs(t, "shopify")).CopyTo(e) }
 }
 
 func exampleConfig(t *testing.T, name string) *Config {

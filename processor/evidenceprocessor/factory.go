@@ -3,6 +3,7 @@ package evidenceprocessor
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -33,6 +34,7 @@ type judge struct {
 	tenancy   *settings.Tenancy
 	telemetry *metadata.TelemetryBuilder
 	counters  counters
+	now       func() time.Time
 }
 
 var errConfig = errors.New("the configuration is of another component")
@@ -59,7 +61,7 @@ func newBareJudge(config *Config) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &judge{compiled: compiled, tenancy: &config.Tenancy}, nil
+	return &judge{compiled: compiled, tenancy: &config.Tenancy, now: time.Now}, nil
 }
 
 func (j *judge) shutdown(context.Context) error {

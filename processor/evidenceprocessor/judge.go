@@ -69,10 +69,10 @@ func (j *judge) open(b *batch, log plog.LogRecord) *entry {
 	return e
 }
 
-// record writes on a record the facts that the rules make of it.
+// record writes on a record what the rules make of it, and what they could not make.
 func (j *judge) record(b *batch, tc logContext, e *entry) {
 	outcome := recordNoRule
-	carrier := e.log.Attributes()
+	failed := failures{entry: e}
 	linked := map[engine.Link]bool{}
 	j.ask(b, tc, e, func(label int, m made) {
 		switch {
@@ -92,7 +92,8 @@ func (j *judge) record(b *batch, tc logContext, e *entry) {
 				return // once a record, not once a rule
 			}
 			outcome = recordUnreadable
-			record.PutError(carrier, e.bodyErr.Error())
+			record.PutError(e.log.Attributes(), e.bodyErr.Error())
+			failed.add(j, label, m)
 			return
 		case errors.Is(m.err, errNoTrust):
 			b.facts[factCount{label, factNoTrust}]++
@@ -100,8 +101,10 @@ func (j *judge) record(b *batch, tc logContext, e *entry) {
 			b.facts[factCount{label, factFailed}]++
 		}
 		outcome = recordFailed
-		record.PutError(carrier, j.labels[label]+": no fact: "+m.err.Error())
+		record.PutError(e.log.Attributes(), j.labels[label]+": no "+j.kinds[label]+": "+m.err.Error())
+		failed.add(j, label, m)
 	})
+	failed.write(j.path(b, e))
 	b.records[outcome]++
 }
 
@@ -117,6 +120,13 @@ func (j *judge) write(b *batch, e *entry, label int, m made) {
 	if m.fact != nil {
 		record.AppendFact(carrier, record.Fact{Tenant: came.Tenant, Connection: came.Connection, Trust: came.Trust, Fact: *m.fact})
 		b.facts[factCount{label, factMade}]++
+	}
+	if m.watermark != nil {
+		record.AppendWatermark(carrier, record.Watermark{
+			Tenant: came.Tenant, Source: m.source, Connection: came.Connection, Trust: came.Trust,
+			At: *m.watermark, ReceivedNanos: j.now().UnixNano(),
+		})
+		b.watermarks[label]++
 	}
 }
 

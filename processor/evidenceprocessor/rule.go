@@ -26,6 +26,19 @@ type rule struct {
 	whole                   expression
 	attributes              []namedValue
 	links                   []expression
+	// watermark makes it a rule that reports, and makes nothing else.
+	watermark expression
+}
+
+// kind is what the rule makes.
+func (r *rule) kind() string {
+	switch {
+	case r.watermark.configured():
+		return "watermark"
+	case r.factType.configured():
+		return "fact"
+	}
+	return "link"
 }
 
 type namedValue struct {
@@ -40,7 +53,11 @@ type made struct {
 	// fact is nil for a rule that only links, and where err says why there is none.
 	fact  *engine.Fact
 	links []engine.Link
-	err   error
+	// watermark is what a rule that reports made.
+	watermark *engine.Instant
+	err       error
+	// item is that of for_each which err is about; nil for the whole record.
+	item any
 }
 
 // maxItems bounds how many facts one rule makes of one record.
@@ -65,6 +82,10 @@ func holds(condition *ottl.Condition[logContext], ctx *evalContext, tc logContex
 
 // apply makes what the rule makes of a record for which its condition holds.
 func (r *rule) apply(ctx *evalContext, tc logContext, each func(made)) {
+	if r.watermark.configured() {
+		each(r.report(ctx, tc))
+		return
+	}
 	if !r.forEach.configured() {
 		each(r.one(ctx, tc))
 		return
@@ -91,11 +112,30 @@ func (r *rule) apply(ctx *evalContext, tc logContext, each func(made)) {
 			}
 		}
 		if m.err != nil {
-			m.err = fmt.Errorf("item %d: %w", i, m.err)
+			m.err, m.item = fmt.Errorf("item %d: %w", i, m.err), item
 		}
 		each(m)
 	}
 	ctx.entry.item = nil
+}
+
+func (r *rule) report(ctx *evalContext, tc logContext) made {
+	at, err := timeOf(&r.watermark, ctx, tc)
+	if err != nil {
+		return made{err: fmt.Errorf("watermark: %w", err)}
+	}
+	return made{source: ctx.entry.source, watermark: &at}
+}
+
+func timeOf(e *expression, ctx *evalContext, tc logContext) (engine.Instant, error) {
+	value, err := e.eval(ctx, tc)
+	if err == nil && value == nil {
+		err = errNoValue
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ottlvalue.Instant(value)
 }
 
 func (r *rule) one(ctx *evalContext, tc logContext) made {
@@ -184,14 +224,7 @@ func (r *rule) needed(key string, e *expression, ctx *evalContext, tc logContext
 // moment is when it happened: never when it was received, which is no property of the fact.
 func (r *rule) moment(ctx *evalContext, tc logContext) (engine.Instant, error) {
 	if r.occurredAt.configured() {
-		value, err := r.occurredAt.eval(ctx, tc)
-		if err == nil && value == nil {
-			err = errNoValue
-		}
-		if err != nil {
-			return 0, err
-		}
-		return ottlvalue.Instant(value)
+		return timeOf(&r.occurredAt, ctx, tc)
 	}
 	at := ctx.entry.log.Timestamp()
 	if at == 0 {

@@ -33,13 +33,13 @@ type factCount struct {
 // tally counts inside one batch; counters take it over at the end.
 type tally struct {
 	facts             map[factCount]int64
-	links             map[int]int64
+	links, watermarks map[int]int64
 	records           map[string]int64
 	stripped, unseals int64
 }
 
 func newTally() *tally {
-	return &tally{facts: map[factCount]int64{}, links: map[int]int64{}, records: map[string]int64{}}
+	return &tally{facts: map[factCount]int64{}, links: map[int]int64{}, watermarks: map[int]int64{}, records: map[string]int64{}}
 }
 
 // counters are the processor's own metrics with their attributes made once.
@@ -47,7 +47,8 @@ func newTally() *tally {
 type counters struct {
 	builder *metadata.TelemetryBuilder
 	facts   map[factCount]metric.MeasurementOption
-	links   []metric.MeasurementOption
+	// rules are for what needs no outcome.
+	rules   []metric.MeasurementOption
 	records map[string]metric.MeasurementOption
 }
 
@@ -62,7 +63,7 @@ func newCounters(builder *metadata.TelemetryBuilder, labels []string) counters {
 	}
 	for i, label := range labels {
 		rule := attribute.String("rule", label)
-		c.links = append(c.links, set(rule))
+		c.rules = append(c.rules, set(rule))
 		for _, outcome := range []string{factMade, factFailed, factNoTrust} {
 			c.facts[factCount{i, outcome}] = set(rule, attribute.String("outcome", outcome))
 		}
@@ -85,7 +86,10 @@ func (c *counters) add(ctx context.Context, t *tally) {
 		if n == 0 {
 			continue
 		}
-		c.builder.ProcessorEvidenceLinks.Add(ctx, n, c.links[label])
+		c.builder.ProcessorEvidenceLinks.Add(ctx, n, c.rules[label])
+	}
+	for label, n := range t.watermarks {
+		c.builder.ProcessorEvidenceWatermarks.Add(ctx, n, c.rules[label])
 	}
 	for outcome, n := range t.records {
 		c.builder.ProcessorEvidenceRecords.Add(ctx, n, c.records[outcome])

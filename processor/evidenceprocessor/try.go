@@ -34,7 +34,9 @@ type TryRule struct {
 	// Fact is null when none is made; Why says why.
 	Fact  *TryFact      `json:"fact"`
 	Links []engine.Link `json:"links"`
-	Why   string        `json:"why"`
+	// Watermark is what a rule with watermark reports; it makes no fact.
+	Watermark *engine.Instant `json:"watermark,omitempty"`
+	Why       string          `json:"why"`
 }
 
 // TryFact is the fact that would be made, in the fields of the HTTP API.
@@ -170,7 +172,11 @@ func (j *judge) shown(label int, m made) TryRule {
 		t.Why = m.err.Error()
 		return t
 	}
-	t.Links = append(t.Links, m.links...)
+	t.Links, t.Watermark = append(t.Links, m.links...), m.watermark
+	if m.watermark != nil {
+		t.Why = "reported"
+		return t
+	}
 	if m.fact == nil {
 		t.Why = "only links"
 		return t

@@ -42,6 +42,16 @@ func TestTryShowsWhatWouldBeMade(t *testing.T) {
 	}
 }
 
+func TestTryShowsReports(t *testing.T) {
+	t.Parallel()
+	got := tried(t, withRules(syncedRule()), synced, TryAs{Source: "crm", Trust: engine.Shared})
+	want := `[{"event":null,"source":"crm","connection":"crm","trust":"shared","delivery_id":null,"rules":[
+		{"rule":"synced","fact":null,"links":[],"watermark":"2026-09-28T10:42:09Z","why":"reported"}]}]`
+	if diff := cmp.Diff(normal(t, want), normal(t, got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // normal sorts keys and hides derived references.
 func normal(t *testing.T, document string) string {
 	t.Helper()

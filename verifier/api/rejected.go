@@ -15,16 +15,16 @@ type RejectedList struct {
 	Sources  []RejectedCount `json:"sources" doc:"how much was rejected of each source since then, whatever source was asked for"`
 }
 
-// RejectedFact is one fact or link that could not be written. It is no evidence.
+// RejectedFact is one fact, link or watermark that could not be written or made. It is no evidence.
 type RejectedFact struct {
-	Kind       string         `json:"kind" enum:"fact,link"`
+	Kind       string         `json:"kind" enum:"fact,link,watermark,record" doc:"record is all that one was to become"`
 	Source     string         `json:"source" doc:"as it was sent; empty where it could not be read"`
 	Connection string         `json:"connection"`
-	Reason     string         `json:"reason" enum:"unreadable,role,source,tenant,invalid,conflicting,store"`
+	Reason     string         `json:"reason" enum:"unreadable,role,source,tenant,invalid,conflicting,store,rule,no_trust"`
 	Error      string         `json:"error"`
 	RawRef     string         `json:"raw_ref"`
 	SubjectID  string         `json:"subject_id"`
-	Item       string         `json:"item" doc:"what was sent, as JSON text of at most 4096 bytes"`
+	Item       string         `json:"item" doc:"what was sent, as JSON text of at most 4096 bytes; empty where there was more of it than is kept"`
 	ReceivedAt engine.Instant `json:"received_at" doc:"when it came first"`
 	LastAt     engine.Instant `json:"last_at" doc:"when it came last"`
 	Times      int            `json:"times"`

@@ -31,6 +31,7 @@ type TelemetryBuilder struct {
 	ProcessorEvidenceRecords            metric.Int64Counter
 	ProcessorEvidenceStrippedAttributes metric.Int64Counter
 	ProcessorEvidenceUnsealedDeliveries metric.Int64Counter
+	ProcessorEvidenceWatermarks         metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -90,6 +91,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_evidence_unsealed_deliveries",
 		metric.WithDescription("Records that say how they came under a seal that does not fit. They were forged, changed on the way, or sealed under another key. [Alpha]"),
 		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorEvidenceWatermarks, err = builder.meter.Int64Counter(
+		"otelcol_processor_evidence_watermarks",
+		metric.WithDescription("Reports of how far a source has come, by the rule that made them. [Alpha]"),
+		metric.WithUnit("{watermark}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -100,3 +100,19 @@ func AssertEqualProcessorEvidenceUnsealedDeliveries(t *testing.T, tt *componentt
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
+
+func AssertEqualProcessorEvidenceWatermarks(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_processor_evidence_watermarks",
+		Description: "Reports of how far a source has come, by the rule that made them. [Alpha]",
+		Unit:        "{watermark}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_processor_evidence_watermarks")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}

@@ -24,6 +24,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorEvidenceRecords.Add(context.Background(), 1)
 	tb.ProcessorEvidenceStrippedAttributes.Add(context.Background(), 1)
 	tb.ProcessorEvidenceUnsealedDeliveries.Add(context.Background(), 1)
+	tb.ProcessorEvidenceWatermarks.Add(context.Background(), 1)
 	AssertEqualProcessorEvidenceFacts(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -37,6 +38,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorEvidenceUnsealedDeliveries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorEvidenceWatermarks(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
