@@ -12,13 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/keys"
+	"github.com/countersign-otel/countersign/verifier/view"
 )
 
 // attempt is one request that any tenant may send. Ids are the same for all
-// tenants; TENANT stands for the own tenant and CLAIM for the internal id of
-// the other tenant's action.
+// tenants; TENANT stands for the own tenant, CLAIM for the internal id of the
+// other tenant's action, and HASH for the hash of a verdict of the own one.
 type attempt struct{ role, method, path, body string }
 
 // attempts has requests for every operation of the description.
@@ -34,6 +36,7 @@ var attempts = map[string][]attempt{
 		{ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.Replace(refunded, "re_1", "re of TENANT", 2))},
 		{ledger.RoleEvidence, "POST", "/v1/facts", `{"links": [{"subject_id": "order_10231", "linked_subject_id": "order_2"}], "watermarks": {"crm": "2026-09-28T10:49:00Z"}}`},
 		{ledger.RoleAnalyst, "POST", "/v1/facts", facts(strings.Replace(noted, `"crm"`, `"crm of TENANT"`, 1))},
+		{ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.NewReplacer("order_10231", "order_of_nobody", `"raw_ref": "re_1"`, `"raw_ref": "re_2"`, "180.0", "7.5").Replace(refunded))},
 	},
 	"verify-action": {
 		{ledger.RoleRecorder, "POST", "/v1/actions/verify", `{"action_id": "act_1"}`},
@@ -48,8 +51,10 @@ var attempts = map[string][]attempt{
 	"get-action":          {{ledger.RoleViewer, "GET", "/v1/actions/act_1", ""}, {ledger.RoleViewer, "GET", "/v1/actions/CLAIM", ""}},
 	"list-runs":           {{ledger.RoleViewer, "GET", "/v1/actions/act_1/runs", ""}, {ledger.RoleViewer, "GET", "/v1/actions/CLAIM/runs", ""}},
 	"wait-for-settlement": {{ledger.RoleViewer, "GET", "/v1/actions/act_1/wait?timeout=0", ""}, {ledger.RoleViewer, "GET", "/v1/actions/CLAIM/wait?timeout=0", ""}},
-	// What a stream tells of which tenant stands in TestEventsAreToldAsTheyHappenAndAgain: a stream has no end to compare.
-	"stream-events":       {{ledger.RoleViewer, "GET", "/v1/events?type=none", ""}},
+	"stream-events": {
+		{ledger.RoleViewer, "GET", "/v1/events", ""}, {ledger.RoleViewer, "GET", "/v1/events?type=action.verified&contract_id=refund_workflow", ""},
+		{ledger.RoleViewer, "GET", "/v1/events?type=none", ""},
+	},
 	"list-orphans":        {{ledger.RoleViewer, "GET", "/v1/reports/orphans", ""}},
 	"list-rejected-facts": {{ledger.RoleViewer, "GET", "/v1/facts/rejected", ""}},
 	"list-key-events":     {{ledger.RoleViewer, "GET", "/v1/keys/audit?limit=500", ""}, {ledger.RoleViewer, "GET", "/v1/keys/audit?kind=refused", ""}},
@@ -59,8 +64,11 @@ var attempts = map[string][]attempt{
 	"list-dead-letters":   {{ledger.RoleViewer, "GET", "/v1/webhooks/dead-letters", ""}},
 	"replay-webhook":      {{ledger.RoleAnalyst, "POST", "/v1/webhooks/deliveries/msg_1/replay", ""}},
 	"get-definition":      {{"", "GET", "/v1/public/definitions/refund_workflow", ""}},
-	"get-public-verdict":  {{"", "GET", "/v1/public/verdicts/" + strings.Repeat("0", 64), ""}},
+	"get-public-verdict":  {{"", "GET", "/v1/public/verdicts/HASH", ""}},
 }
+
+// common are operations that answer all tenants the same.
+var common = []string{"list-contracts", "get-contract", "get-definition"}
 
 // step is an attempt by one of two tenants.
 type step struct {
@@ -90,19 +98,17 @@ func TestNoTenantNoticesAnother(t *testing.T) {
 		for _, f := range []*fixture{shared, alone} {
 			f.admit(t, us)
 			f.admit(t, them)
+			f.leave(t, us)
 		}
-		try := func(f *fixture, tenant, other string, a attempt) string {
-			fill := strings.NewReplacer("TENANT", tenant, "CLAIM", claimID(other, "act_1"))
-			return f.told(t, f.secrets[tenant][a.role], a.method, fill.Replace(a.path), fill.Replace(a.body))
-		}
+		shared.leave(t, them)
 		same := func(a attempt) {
-			if diff := cmp.Diff(try(alone, us, them, a), try(shared, us, them, a)); diff != "" {
+			if diff := cmp.Diff(alone.try(t, us, them, a), shared.try(t, us, them, a)); diff != "" {
 				rt.Fatalf("%s %s notices the other tenant:\n%s", a.method, a.path, diff)
 			}
 		}
 		for _, s := range steps.Draw(rt, "steps") {
 			if s.other {
-				try(shared, them, us, s.attempt)
+				shared.try(t, them, us, s.attempt)
 				continue
 			}
 			same(s.attempt)
@@ -113,6 +119,126 @@ func TestNoTenantNoticesAnother(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTenantsAreTriedWithData: what TestNoTenantNoticesAnother compares is not
+// emptiness. Each operation that writes does so for both tenants, and each that
+// reads then shows both more than a tenant without data gets.
+func TestTenantsAreTriedWithData(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, tenant := range []string{"us", "them", "empty"} {
+		f.admit(t, tenant)
+	}
+	f.leave(t, "us")
+	f.leave(t, "them")
+	operations := operationsOf(t, f)
+	pairs := [][2]string{{"us", "them"}, {"them", "us"}}
+	for _, reading := range []bool{false, true} {
+		for _, operation := range operations {
+			for _, pair := range pairs {
+				if slices.Contains(common, operation) {
+					continue
+				}
+				done := false
+				for _, a := range attempts[operation] {
+					if (a.method == http.MethodGet) != reading {
+						continue
+					}
+					answer := f.try(t, pair[0], pair[1], a)
+					done = done || strings.HasPrefix(answer, "20") && (!reading || answer != f.try(t, "empty", pair[1], a))
+				}
+				if !done && (attempts[operation][0].method == http.MethodGet) == reading {
+					t.Errorf("%s is tried by %s without data", operation, pair[0])
+				}
+			}
+		}
+	}
+}
+
+// try sends an attempt of a tenant beside another one.
+func (f *fixture) try(t *testing.T, tenant, other string, a attempt) string {
+	t.Helper()
+	hash := strings.Repeat("0", 64)
+	if strings.Contains(a.path, "HASH") {
+		answer := f.as(t, f.secrets[tenant][ledger.RoleViewer], "GET", "/v1/actions/act_1", "")
+		if found := regexp.MustCompile(`"hash":"([0-9a-f]{64})"`).FindStringSubmatch(answer.body); found != nil {
+			hash = found[1]
+		}
+	}
+	fill := strings.NewReplacer("TENANT", tenant, "CLAIM", claimID(other, "act_1"), "HASH", hash)
+	path, secret := fill.Replace(a.path), f.secrets[tenant][a.role]
+	if strings.HasPrefix(path, "/v1/events") && !strings.Contains(path, "type=none") {
+		return f.heard(t, tenant, secret, path)
+	}
+	return f.told(t, secret, a.method, path, fill.Replace(a.body))
+}
+
+// heard is all that a stream tells from the beginning up to the tenant's last event.
+func (f *fixture) heard(t *testing.T, tenant, secret, path string) string {
+	t.Helper()
+	head, err := f.head(tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := f.listen(t, secret, strings.TrimPrefix(path, "/v1/events"), "0-0")
+	defer l.close()
+	text := []string{"200"}
+	l.id = ""
+	for l.id != head.String() {
+		line, ok := l.line()
+		if !ok {
+			t.Fatalf("%s ended before %s", path, head)
+		}
+		if strings.HasPrefix(line, "data: ") || strings.HasPrefix(line, "event: ") {
+			text = append(text, line)
+		}
+	}
+	for line := "id"; line != ""; { // the rest of the last event
+		if line, _ = l.line(); line != "" {
+			text = append(text, line)
+		}
+	}
+	return strings.Join(text, "\n")
+}
+
+// leave puts into the store what no endpoint writes: rejected evidence, and
+// webhooks that were given up. Their ids are the same for all tenants, what they
+// hold is not.
+func (f *fixture) leave(t *testing.T, tenant string) {
+	t.Helper()
+	const sender = "sender"
+	ctx, now := t.Context(), engine.Instant(f.clock.Load())
+	deliveries := make([]ledger.NewDelivery, 2)
+	for i := range deliveries {
+		deliveries[i] = ledger.NewDelivery{
+			ID: fmt.Sprintf("msg_%d", i+1), Event: ledger.Position{Seq: int64(i + 1)}, Kind: view.EventVerified, Payload: `{"of":"` + tenant + `"}`,
+		}
+	}
+	err := f.store.Update(ctx, func(tx ledger.Tx) error {
+		rejected := ledger.RejectedFact{Kind: "fact", Source: "crm", Connection: "facts API", Reason: "invalid", Error: "is bad", RawRef: "bad_1", Item: `{"of":"` + tenant + `"}`}
+		if err := tx.RejectFacts(ctx, tenant, []ledger.RejectedFact{rejected}, now); err != nil {
+			return err
+		}
+		if _, err := tx.LockWebhook(ctx, tenant, "crm"); err != nil {
+			return err
+		}
+		if err := tx.EnqueueDeliveries(ctx, tenant, "crm", ledger.Position{}, deliveries, now); err != nil {
+			return err
+		}
+		leased, err := tx.LeaseDeliveries(ctx, tenant, "crm", ledger.Lease{Owner: sender, Now: now, Until: now.Add(engine.Minute)}, len(deliveries))
+		if err != nil {
+			return err
+		}
+		results := make([]ledger.DeliveryResult, len(leased))
+		for i, d := range leased {
+			results[i] = ledger.DeliveryResult{ID: d.ID, State: ledger.DeliveryDead, Status: 500, Error: "refused by " + tenant}
+		}
+		return tx.CompleteDeliveries(ctx, tenant, sender, results, now)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // operationsOf are the ids in the description, in order.
