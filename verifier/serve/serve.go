@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/engine/report"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/ledger/open"
@@ -49,6 +50,8 @@ type Options struct {
 
 	// headerTimeout and bodyTimeout are how long a client may take to send; zero takes the defaults.
 	headerTimeout, bodyTimeout time.Duration
+	// derive is the second evaluator; nil is the true one. Fault tests replace it.
+	derive func(*contract.Contract, *engine.Snapshot) []engine.Evaluation
 }
 
 // Run serves until ctx ends, and then ends what it holds: requests first, then
@@ -212,7 +215,7 @@ func (s *sidecar) wire(ctx context.Context) error {
 			MaxLag:          engine.Duration(s.Settlement.MaxLag / time.Second),
 		},
 		BatchSize: s.Settlement.BatchSize, Workers: s.Settlement.Workers, PollInterval: s.Settlement.PollInterval,
-		LeaseFor: engine.Duration(s.Settlement.LeaseFor / time.Second),
+		LeaseFor: engine.Duration(s.Settlement.LeaseFor / time.Second), Derive: s.derive,
 		OnStored: func(tenant string, runs []ledger.Run) {
 			s.hub.Stored(tenant, runs)
 			s.feed.Nudge()

@@ -40,8 +40,16 @@ type bench struct {
 
 func setup(t *testing.T, change func(*settle.Config)) *bench {
 	t.Helper()
-	l, err := open.Ledger(t.Context(), "memory:")
+	return setupOn(t, "memory:", change)
+}
+
+func setupOn(t *testing.T, url string, change func(*settle.Config)) *bench {
+	t.Helper()
+	l, err := open.Ledger(t.Context(), url)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
