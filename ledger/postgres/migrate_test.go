@@ -319,6 +319,35 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 	}
 }
 
+// A verifier that may do no more than verify gives the work that it leases the
+// agent of a trace context that nobody brought to it (decision D31).
+func TestVerifierMayCompleteWhatItLeases(t *testing.T) {
+	t.Parallel()
+	url, _ := migratedByOwner(t)
+	late := action("act_late", "order_1")
+	late.TraceID = strings.Repeat("ab", 16)
+	update(t, open(t, url), func(ctx context.Context, tx ledger.Tx) error {
+		_, err := tx.RecordActions(ctx, tenant, []ledger.NewAction{{Action: late, StartedNanos: 20, Verify: true}}, noon)
+		return err
+	})
+	execute(t, url, fmt.Sprintf("INSERT INTO trace_contexts VALUES ('%s', '%s', 'aa', 10, 30, 'whatsapp-agent', 'session_1', 0)", tenant, late.TraceID))
+	verifier := open(t, memberURL(t, url, "countersign_verify"))
+	update(t, verifier, func(ctx context.Context, tx ledger.Tx) error {
+		due, err := tx.LeaseDue(ctx, tenant, ledger.Lease{Owner: "v", Now: noon, Until: noon + 60}, 10)
+		if len(due) != 1 {
+			t.Errorf("%d actions are due, want 1", len(due))
+		}
+		return err
+	})
+	view(t, verifier, func(ctx context.Context, tx ledger.Tx) error {
+		actions, err := tx.Actions(ctx, tenant, []string{engine.ClaimID(tenant, late.ActionID)})
+		if len(actions) != 1 || actions[0].Action.AgentID != "whatsapp-agent" || actions[0].Action.SessionID != "session_1" {
+			t.Errorf("%+v, want agent and session of the context", actions)
+		}
+		return err
+	})
+}
+
 // migratedByOwner is a database that a login owns that is no superuser and
 // migrated, as the superuser and as that login.
 func migratedByOwner(t *testing.T) (url, ownerURL string) {

@@ -61,7 +61,7 @@ func TestWaitingCallsDoNotCountWhileTheyWait(t *testing.T) {
 			}
 		})
 	}
-	within(t, 20*time.Second, "three calls wait", func() bool { return f.hub.Waiters() == 3 })
+	within(t, time.Minute, "three calls wait", func() bool { return f.hub.Waiters() == 3 })
 	f.must(t, http.StatusOK, ledger.RoleRecorder, "GET", "/v1/actions", "")
 	wantTooMany(t, f.do(t, ledger.RoleRecorder, "GET", "/v1/actions", ""), "1", "this key sends too many requests; wait before you try again")
 	f.settling(t)

@@ -80,7 +80,7 @@ func (f *fixture) collect(t *testing.T, protocol, mode string) ([]plog.LogRecord
 	c := to(endpoint, protocol)
 	c.SpanMode, c.PublicURL = mode, "https://countersign.example/base"
 	stop := f.emitting(t, c)
-	within(t, 20*time.Second, "the outbox is empty", func() bool { return f.left(t) == 0 })
+	within(t, time.Minute, "the outbox is empty", func() bool { return f.left(t) == 0 })
 	stop()
 	if !r.scopes[Scope] || len(r.scopes) != 1 {
 		t.Errorf("scopes: %v", r.scopes)
@@ -236,13 +236,13 @@ func TestEndpointAwayLosesNothing(t *testing.T) {
 	c := to("http://"+address, GRPC)
 	c.MaxBackOff = 20 * time.Millisecond
 	stop := f.emitting(t, c)
-	within(t, 20*time.Second, "an attempt failed", func() bool { return f.attempts(t) > 0 })
+	within(t, time.Minute, "an attempt failed", func() bool { return f.attempts(t) > 0 })
 	if n := f.left(t); n != 5 {
 		t.Errorf("%d of 5 events are left", n)
 	}
 	r := newReceiver()
 	serveGRPC(t, r, address)
-	within(t, 20*time.Second, "everything arrived", func() bool {
+	within(t, time.Minute, "everything arrived", func() bool {
 		f.clock.Add(1) // a retry is due at a time of the store's clock
 		return f.left(t) == 0
 	})
@@ -274,7 +274,7 @@ func TestRefusedEventHoldsNoOther(t *testing.T) {
 		return nil
 	}
 	stop := f.emitting(t, to("http://"+serveGRPC(t, r, "localhost:0"), GRPC))
-	within(t, 20*time.Second, "two are sent", func() bool { return f.left(t) == 1 })
+	within(t, time.Minute, "two are sent", func() bool { return f.left(t) == 1 })
 	stop()
 	logs, _ := r.got()
 	if len(logs) != 6 {
@@ -290,7 +290,7 @@ func TestPartialSuccessIsNotRepeated(t *testing.T) {
 	r := newReceiver()
 	r.partial = true
 	stop := f.emitting(t, to("http://"+serveGRPC(t, r, "localhost:0"), GRPC))
-	within(t, 20*time.Second, "it is sent", func() bool { return f.left(t) == 0 })
+	within(t, time.Minute, "it is sent", func() bool { return f.left(t) == 0 })
 	stop()
 	if r.calls != 1 {
 		t.Errorf("sent %d times", r.calls)
@@ -303,7 +303,7 @@ func TestNothingIsKeptWithoutAnEndpoint(t *testing.T) {
 	f := newFixture(t)
 	f.verify(t, "act_1", 4, "")
 	f.emitting(t, DefaultConfig())
-	within(t, 20*time.Second, "the outbox is empty", func() bool { return f.left(t) == 0 })
+	within(t, time.Minute, "the outbox is empty", func() bool { return f.left(t) == 0 })
 }
 
 // TestTLSAndHeaders: over both protocols, with an authority of one's own.
@@ -333,7 +333,7 @@ func TestTLSAndHeaders(t *testing.T) {
 		c.TLS = configtls.ClientConfig{Config: configtls.Config{CAPem: authority}}
 		c.Headers = map[string]configopaque.String{"X-Test": "secret"}
 		stop := f.emitting(t, c)
-		within(t, 20*time.Second, row.name+" is sent", func() bool { return f.left(t) == 0 })
+		within(t, time.Minute, row.name+" is sent", func() bool { return f.left(t) == 0 })
 		stop()
 		if row.receiver.header != "secret" {
 			t.Errorf("%s: header %q", row.name, row.receiver.header)
