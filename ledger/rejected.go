@@ -18,6 +18,22 @@ const (
 	maxRejectedText = 512
 )
 
+// Words for why evidence was rejected.
+const (
+	RejectedUnreadable  = "unreadable"
+	RejectedRole        = "role"
+	RejectedSource      = "source"
+	RejectedTenant      = "tenant"
+	RejectedInvalid     = "invalid"
+	RejectedConflicting = "conflicting"
+	RejectedStore       = "store"
+	RejectedRule        = "rule"
+	RejectedNoTrust     = "no_trust"
+)
+
+// ConflictText is what is said of a fact that is not the first with its raw_ref (decision D8).
+const ConflictText = "a fact with this raw_ref and other content is known already; the first one stands"
+
 // RejectedFact is evidence that could not be written, kept apart with the
 // reason so that somebody can look at it. It is no evidence.
 type RejectedFact struct {
@@ -25,7 +41,7 @@ type RejectedFact struct {
 	Kind string
 	// Source and Connection are as they were sent; empty where they could not be read.
 	Source, Connection string
-	// Reason is a word of the exporter's metric: unreadable, role, source, tenant, invalid, conflicting, store, rule, no_trust.
+	// Reason is one of the words above.
 	Reason string
 	// Error says it in words.
 	Error string
@@ -110,7 +126,7 @@ func (b *RejectedBudget) Bound(tenant string, rejected []RejectedFact, now engin
 	bounded := make([]RejectedFact, len(rejected))
 	for i := range rejected {
 		r := rejected[i]
-		key, room := b.room(rejectedSource{tenant, r.Source}, now)
+		key, room := b.room(budgetOf(tenant, &r), now)
 		if room.items > 0 {
 			room.items--
 		} else {
@@ -122,6 +138,16 @@ func (b *RejectedBudget) Bound(tenant string, rejected []RejectedFact, now engin
 		bounded[i] = r
 	}
 	return bounded
+}
+
+// budgetOf: where it is wrong who speaks, the source is only claimed, and
+// invented ones must not use up the room of real ones.
+func budgetOf(tenant string, r *RejectedFact) rejectedSource {
+	switch r.Reason {
+	case RejectedSource, RejectedRole, RejectedTenant, RejectedUnreadable:
+		return rejectedSource{tenant: tenant}
+	}
+	return rejectedSource{tenant, r.Source}
 }
 
 // room is that of a source, or, when there are too many, that which the rest shares.

@@ -58,6 +58,12 @@ func TestRejectedBudget(t *testing.T) {
 		}
 	}
 	for i := range 1000 {
+		b.Bound("default", []RejectedFact{{Source: "claimed" + strconv.Itoa(i), Reason: RejectedSource}}, noon)
+	}
+	if shown, _ := bound("of its own", 5, noon); shown != 5 {
+		t.Errorf("sources that are only claimed leave a real one room for %d", shown)
+	}
+	for i := range 1000 {
 		bound("invented"+strconv.Itoa(i), 2, noon)
 	}
 	if n := len(b.left); n > rejectedSources+1 {

@@ -62,11 +62,11 @@ func newFactsRejected(t *terminal) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "rejected",
-		Short: "Show evidence that collectors could not write, and why",
-		Long: `Lists facts, links and watermarks that a collector's evidence exporter could not write, or that its
-evidence processor could not make, newest first, while those beside them were written. They are no evidence:
-correct the rule, the source or the exporter's settings, and have the source send them again. With -o json
-each shows what was sent.`,
+		Short: "Show evidence that was sent and not taken, and why",
+		Long: `Lists facts, links and watermarks, newest first, that a collector's evidence exporter could not write, that
+its evidence processor could not make, or that were pushed and not taken, while those beside them were. They
+are no evidence: correct the rule, the source or the settings, and have the source send them again. With
+-o json each shows what was sent.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if query.Since, err = moment("--since", since, now()); err != nil {

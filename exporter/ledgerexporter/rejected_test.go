@@ -2,6 +2,7 @@ package ledgerexporter
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,23 @@ func TestRejectedEvidenceIsKept(t *testing.T) {
 	}
 	if refs := factRefs(t, b.store, "re_1", "re_2", "re_3"); !slices.Equal(refs, []string{"re_1", "re_2"}) {
 		t.Errorf("facts %v", refs)
+	}
+}
+
+// TestEveryConflictCounts: the store names a hundred of a batch.
+func TestEveryConflictCounts(t *testing.T) {
+	t.Parallel()
+	b := setup(t, evidenceOf("stripe"))
+	all := func(attributes string) (list []func(ptrace.Span)) {
+		for i := range 150 {
+			list = append(list, refund1(fmt.Sprintf("re_%d", i), attributes))
+		}
+		return list
+	}
+	b.write(t, spans(all(`{"amount": 20}`)...))
+	b.write(t, spans(all(`{"amount": 21}`)...))
+	if items, times := rejectedCount(t, b.store, "stripe"); items != 101 || times != 150 {
+		t.Errorf("%d lines for %d conflicts", items, times)
 	}
 }
 

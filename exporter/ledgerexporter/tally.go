@@ -26,18 +26,18 @@ const (
 
 // Reasons why items were not written.
 const (
-	reasonUnreadable      = "unreadable"
-	reasonRole            = "role"
-	reasonSource          = "source"
-	reasonTenant          = "tenant"
+	reasonUnreadable      = ledger.RejectedUnreadable
+	reasonRole            = ledger.RejectedRole
+	reasonSource          = ledger.RejectedSource
+	reasonTenant          = ledger.RejectedTenant
 	reasonUnknownContract = "unknown_contract"
 	reasonCycle           = "cycle"
-	reasonInvalid         = "invalid"
-	reasonConflicting     = "conflicting"
-	reasonStore           = "store"
+	reasonInvalid         = ledger.RejectedInvalid
+	reasonConflicting     = ledger.RejectedConflicting
+	reasonStore           = ledger.RejectedStore
 	// Of the processor: a rule failed; nobody says that the record can be believed.
-	reasonRule    = "rule"
-	reasonNoTrust = "no_trust"
+	reasonRule    = ledger.RejectedRule
+	reasonNoTrust = ledger.RejectedNoTrust
 )
 
 // count names what is counted: what is an outcome or a reason.

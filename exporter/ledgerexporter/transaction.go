@@ -162,23 +162,33 @@ func (s *sorter) evidence(came *evidence, result *ledger.IngestResult, t *tally)
 	for _, r := range result.RejectedLinks {
 		s.refuse(came.linkItems[r.Index], reasonInvalid, r.Err.Error(), t)
 	}
-	s.conflicting(came, result.ConflictingRefs, t)
+	s.conflicting(came, result, t)
 }
 
 // conflicting keeps facts that stand in the store with other content (decision
 // D8). Where a reference stands several times in the batch, the last one is kept.
-func (s *sorter) conflicting(came *evidence, refs []string, t *tally) {
-	if len(refs) == 0 || s.role != Evidence {
+func (s *sorter) conflicting(came *evidence, result *ledger.IngestResult, t *tally) {
+	if result.Conflicting == 0 || s.role != Evidence {
 		return
 	}
 	byRef := make(map[string]*item, len(came.factItems))
 	for _, it := range came.factItems {
 		byRef[it.fact.RawRef] = it
 	}
-	for _, ref := range refs {
+	kept := 0
+	for _, ref := range result.ConflictingRefs {
 		if it := byRef[ref]; it != nil {
-			t.keep(it.tenant, it.rejected(reasonConflicting, "a fact with this raw_ref and other content is known already; the first one stands"))
+			t.keep(it.tenant, it.rejected(reasonConflicting, ledger.ConflictText))
+			kept++
 		}
+	}
+	// The store names some; the others count.
+	if more := result.Conflicting - kept; more > 0 {
+		first := came.factItems[0]
+		t.keep(first.tenant, ledger.RejectedFact{
+			Kind: string(kindFact), Source: first.fact.Source, Connection: first.path.connection, Reason: reasonConflicting,
+			Error: ledger.ConflictText, Times: more,
+		})
 	}
 }
 

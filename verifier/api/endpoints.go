@@ -207,7 +207,7 @@ func (h *handler) reports() {
 			}
 			return body(h.Orphans(ctx, caller, query))
 		})
-	register(h, operation("list-rejected-facts", http.MethodGet, "/v1/facts/rejected", "List evidence that collectors could not write", keys.Inspect, 422), keys.Inspect,
+	register(h, operation("list-rejected-facts", http.MethodGet, "/v1/facts/rejected", "List evidence that was sent and not taken", keys.Inspect, 422), keys.Inspect,
 		func(ctx context.Context, caller Caller, in *rejectedInput) (*output[RejectedList], error) {
 			query := RejectedQuery{Source: engine.Fold(in.Source), Limit: in.Limit}
 			var err error

@@ -59,16 +59,21 @@ type batch struct {
 	links      []engine.Link
 	watermarks map[string]engine.Instant
 	rejected   []Rejected
+	// kept is what stands in rejected, as the store keeps it.
+	kept []ledger.RejectedFact
 }
 
 // evidence reads facts, links and watermarks. A bad one never sinks the good
 // ones beside it: it is rejected with its place. So is a watermark after latest.
 func (o object) evidence(mayPush func(source string) error, latest engine.Instant) batch {
 	b := batch{watermarks: map[string]engine.Instant{}, rejected: []Rejected{}}
+	reason := ledger.RejectedInvalid
+	mayPush = noting(mayPush, &reason)
 	o.list("facts", maxItems, func(i int, raw json.RawMessage) {
+		reason = ledger.RejectedInvalid
 		fact, fault := parseFact(raw, fmt.Sprintf("%s/%d", o.at("facts"), i), mayPush)
 		if fault != nil {
-			b.rejected = append(b.rejected, Rejected{&i, fault.Pointer, fault.Detail})
+			b.refuse(&i, "fact", reason, fault, raw)
 			return
 		}
 		b.facts = append(b.facts, fact)
@@ -76,13 +81,24 @@ func (o object) evidence(mayPush func(source string) error, latest engine.Instan
 	o.list("links", maxItems, func(i int, raw json.RawMessage) {
 		link, fault := parseLink(raw, fmt.Sprintf("%s/%d", o.at("links"), i))
 		if fault != nil {
-			b.rejected = append(b.rejected, Rejected{nil, fault.Pointer, fault.Detail})
+			b.refuse(nil, "link", ledger.RejectedInvalid, fault, raw)
 			return
 		}
 		b.links = append(b.links, link)
 	})
-	o.watermarks(&b, mayPush, latest)
+	o.watermarks(&b, mayPush, latest, &reason)
 	return b
+}
+
+// noting remembers that a source may not be pushed.
+func noting(mayPush func(string) error, reason *string) func(string) error {
+	return func(source string) error {
+		err := mayPush(source)
+		if err != nil {
+			*reason = ledger.RejectedSource
+		}
+		return err
+	}
 }
 
 // itemObject is one item of a list, with faults of its own.
@@ -139,14 +155,14 @@ func parseLink(raw json.RawMessage, pointer string) (engine.Link, *Fault) {
 	return link, nil
 }
 
-func (o object) watermarks(b *batch, mayPush func(string) error, latest engine.Instant) {
+func (o object) watermarks(b *batch, mayPush func(string) error, latest engine.Instant, reason *string) {
 	marks, ok := o.mapping("watermarks")
 	if !ok {
 		return
 	}
 	own := object{marks.pointer, marks.members, new([]Fault)}
 	for _, name := range sortedKeys(marks.members) {
-		*own.faults = nil
+		*own.faults, *reason = nil, ledger.RejectedInvalid
 		source, err := engine.Identifier(name)
 		if err == nil {
 			err = mayPush(source)
@@ -162,11 +178,19 @@ func (o object) watermarks(b *batch, mayPush func(string) error, latest engine.I
 			own.fail(name, "lies ahead of now, and could never be taken back; send the time up to which everything has been sent")
 		}
 		if len(*own.faults) > 0 {
-			b.rejected = append(b.rejected, Rejected{nil, (*own.faults)[0].Pointer, (*own.faults)[0].Detail})
+			b.refuse(nil, "watermark", *reason, &(*own.faults)[0], sentWatermark(name, marks.members[name]))
 			continue
 		}
 		b.watermarks[source] = mark
 	}
+}
+
+func sentWatermark(source string, at json.RawMessage) json.RawMessage {
+	text, err := json.Marshal(map[string]any{"source": source, "watermark": at})
+	if err != nil {
+		return json.RawMessage(err.Error())
+	}
+	return text
 }
 
 // watermarkSkew is how far a sender's clock may be ahead of ours. A watermark

@@ -31,7 +31,7 @@ func (s *Service) Push(ctx context.Context, caller Caller, body []byte) (Pushed,
 	}
 	var ingested ledger.Ingested
 	err = s.update(ctx, func(tx ledger.Tx) (err error) {
-		ingested, err = ingest(ctx, tx, caller.Tenant, &evidence, now)
+		ingested, err = ingest(ctx, tx, keeper{&s.rejected, caller}, &evidence, now)
 		return err
 	})
 	if err != nil {
@@ -49,9 +49,9 @@ func pushedOf(ingested ledger.Ingested, rejected []Rejected) Pushed {
 }
 
 // ingest stores a batch as the facts API's. Its trust is shared: the operator's
-// own pipeline pushes it with a credential (decision D10).
-func ingest(ctx context.Context, tx ledger.Tx, tenant string, b *batch, now engine.Instant) (ledger.Ingested, error) {
-	result, err := ledger.Ingest(ctx, tx, tenant, ledger.FactBatch{
+// own pipeline pushes it with a credential (decision D10). What was not taken is kept.
+func ingest(ctx context.Context, tx ledger.Tx, k keeper, b *batch, now engine.Instant) (ledger.Ingested, error) {
+	result, err := ledger.Ingest(ctx, tx, k.caller.Tenant, ledger.FactBatch{
 		Facts: b.facts, Links: b.links, Watermarks: b.watermarks,
 		Connection: engine.FactsAPI, Trust: engine.Shared,
 	}, now)
@@ -65,7 +65,7 @@ func ingest(ctx context.Context, tx ledger.Tx, tenant string, b *batch, now engi
 	for source, err := range result.RejectedWatermarks {
 		return ledger.Ingested{}, fmt.Errorf("the checked watermark of %s was rejected: %w", source, err)
 	}
-	return result.Ingested, nil
+	return result.Ingested, k.keep(ctx, tx, b, &result.Ingested, now)
 }
 
 // live maps sources that a live connection serves to the connection's name.

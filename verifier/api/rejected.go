@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-otel/countersign/verifier/keys"
 )
 
-// RejectedList is evidence that collectors could not write, the newest first,
-// and how much of each source.
+// RejectedList is evidence that collectors could not write, or that was pushed
+// and not taken, the newest first, and how much of each source.
 type RejectedList struct {
 	Rejected []RejectedFact  `json:"rejected"`
 	Sources  []RejectedCount `json:"sources" doc:"how much was rejected of each source since then, whatever source was asked for"`

@@ -40,6 +40,8 @@ type Config struct {
 type Service struct {
 	Config
 	answers *answers
+	// rejected bounds what is kept of evidence that was pushed and not taken.
+	rejected ledger.RejectedBudget
 }
 
 // NewService fills in defaults.

@@ -52,7 +52,9 @@ func (s *Service) Verify(ctx context.Context, caller Caller, body []byte) (Verif
 	if err != nil {
 		return Verified{}, err
 	}
+	request.keeper = keeper{&s.rejected, caller}
 	if request.dryRun {
+		request.keeper.budget = nil
 		return s.rehearse(ctx, caller.Tenant, request)
 	}
 	return s.verify(ctx, caller.Tenant, request)
@@ -68,6 +70,7 @@ type verifyRequest struct {
 	unavailable []string
 	dryRun      bool
 	now         engine.Instant
+	keeper      keeper
 }
 
 var (
@@ -172,7 +175,7 @@ func (r verifyRequest) prepare(ctx context.Context, tx ledger.Tx, tenant string)
 		return stored, nil, err
 	}
 	evidence := r.evidence
-	ingested, err := ingest(ctx, tx, tenant, &evidence, r.now)
+	ingested, err := ingest(ctx, tx, r.keeper, &evidence, r.now)
 	if err != nil {
 		return ledger.StoredAction{}, nil, err
 	}
