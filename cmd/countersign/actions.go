@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -135,6 +136,9 @@ func printPage(t *terminal, page api.Page) error {
 			word(row.Status, row.Outcome), word(row.Status, row.Policy), printable(row.Summary.Headline))
 	}
 	t.print(b)
+	if len(page.Actions) == 0 {
+		fmt.Fprintln(t.stderr, "no recorded action matches")
+	}
 	if page.Next != nil {
 		t.printf("%s\n", t.style.dim("more: --cursor "+*page.Next))
 	}

@@ -24,7 +24,7 @@ type verifyFlags struct {
 func newActionsVerify(t *terminal) *cobra.Command {
 	var flags verifyFlags
 	cmd := &cobra.Command{
-		Use:   "verify (--file body.json | --action REF)",
+		Use:   "verify (REF | --file body.json)",
 		Short: "Verify an action now, as POST /v1/actions/verify does",
 		Long: `Verifies an action: a recorded one by reference, or one that comes with the body, with facts,
 links and watermarks beside it. Nothing need be running for
@@ -34,9 +34,9 @@ links and watermarks beside it. Nothing need be running for
 which works on a store in memory that is gone at exit.
 
 Exit code 0 when the verdict is settled and PASS under both lenses, 1 when it is anything else.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			body, err := flags.body(t)
+		Args: cobra.ArbitraryArgs, // body says what is wrong with them
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := flags.body(t, args)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ Exit code 0 when the verdict is settled and PASS under both lenses, 1 when it is
 	flags.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&flags.file, "file", "", "the body of POST /v1/actions/verify; - reads standard input")
-	f.StringVar(&flags.ref, "action", "", "verify this recorded action again")
+	f.StringVar(&flags.ref, "action", "", "the same as REF")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "store nothing; without --store and --server, in memory")
 	f.StringVar(&flags.at, "at", "", "evaluate as of this time (RFC 3339); for dry runs and memory:")
 	f.StringSliceVar(&flags.contracts, "contracts", nil, "files or folders with contracts, for a store in memory")
@@ -64,14 +64,17 @@ Exit code 0 when the verdict is settled and PASS under both lenses, 1 when it is
 }
 
 // body is what is sent, with dry_run as the flag says.
-func (f *verifyFlags) body(t *terminal) ([]byte, error) {
+func (f *verifyFlags) body(t *terminal, args []string) ([]byte, error) {
+	if f.ref != "" {
+		args = append(args, f.ref)
+	}
 	switch {
-	case f.file == "" && f.ref == "":
-		return nil, usagef("give --file with the body, or --action with the id of a recorded action")
-	case f.file != "" && f.ref != "":
-		return nil, usagef("--file and --action are two ways to say which action; give one of them")
-	case f.ref != "":
-		return json.Marshal(map[string]any{"action_id": f.ref, "dry_run": f.dryRun})
+	case f.file == "" && len(args) == 0:
+		return nil, usagef("give the id of a recorded action, or --file with the body")
+	case len(args) > 1 || (f.file != "" && len(args) > 0):
+		return nil, usagef("give one action: its id, or --file with the body")
+	case len(args) == 1:
+		return json.Marshal(map[string]any{"action_id": args[0], "dry_run": f.dryRun})
 	}
 	body, err := readBody(t, f.file)
 	if err != nil || !f.dryRun {

@@ -187,7 +187,7 @@ func TestLogVerifyHead(t *testing.T) {
 	_, stdout, _ := command(t, "log", "verify", "--store", store, "-o", "json")
 	var then chainView
 	decode(t, stdout, &then)
-	code, _, stderr := command(t, "actions", "verify", "--store", store, "--action", "act_refund_001")
+	code, _, stderr := command(t, "actions", "verify", "--store", store, "act_refund_001")
 	if code != exitNo {
 		t.Fatal(stderr)
 	}

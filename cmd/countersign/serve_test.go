@@ -134,7 +134,7 @@ func TestServer(t *testing.T) {
 		{"recorder", []string{"facts", "push", "--file", facts}, exitCouldNot, "", "countersign: a key with the role recorder may not push facts; roles that may: evidence, analyst\n"},
 		{"evidence", []string{"actions", "record", "--file", action}, exitCouldNot, "", "countersign: a key with the role evidence may not record actions; roles that may: recorder, analyst\n"},
 		{"viewer", []string{"actions", "get", "act_unknown"}, exitNo, "", "countersign: no action \"act_unknown\" is recorded\n"},
-		{"viewer", []string{"actions", "list", "--verdict", "fail"}, exitDone, "ACTION  SUBJECT  REQUESTED  OUTCOME  POLICY  HEADLINE\n", ""},
+		{"viewer", []string{"actions", "list", "--verdict", "fail"}, exitDone, "ACTION  SUBJECT  REQUESTED  OUTCOME  POLICY  HEADLINE\n", "no recorded action matches\n"},
 		{"viewer", []string{"actions", "list"}, exitDone, "ACTION          SUBJECT      REQUESTED             OUTCOME  POLICY  HEADLINE\n" +
 			"act_refund_001  order_10231  2026-09-28T10:42:00Z  -        -       UNVERIFIED — recorded, not verified yet\n", ""},
 		{"viewer", []string{"actions", "summary"}, exitDone, "      0  PASS\n      0  FAIL\n      0  UNKNOWN\n      1  not verified\n      1  total\n      0  of these PENDING\n      0  of these COMPENSATED\n", ""},

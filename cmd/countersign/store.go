@@ -108,10 +108,11 @@ what is spread already stays as it is. See docs/ledger.md.`,
 			if err != nil {
 				return err
 			}
+			current := store.CheckSchema(cmd.Context()) == nil
 			if err := errors.Join(migrate(cmd.Context(), store, distribute), store.Close()); err != nil {
 				return err
 			}
-			return printMigrated(t, redactURL(flags.url()), distribute)
+			return printMigrated(t, redactURL(flags.url()), current, distribute)
 		},
 	}
 	flags.addStore(cmd, "sqlite:PATH or postgres://...; COUNTERSIGN_STORE (default "+open.Default+")")
@@ -133,11 +134,16 @@ func migrate(ctx context.Context, store ledger.Ledger, distribute bool) error {
 	return spread.Distribute(ctx)
 }
 
-func printMigrated(t *terminal, store string, distributed bool) error {
+// printMigrated says what was done; current is that there was nothing to do.
+func printMigrated(t *terminal, store string, current, distributed bool) error {
 	if t.json() {
 		return t.printJSON(map[string]any{"store": store, "migrated": true, "distributed": distributed})
 	}
-	t.printf("%s is up to date\n", store)
+	if current {
+		t.printf("%s is up to date\n", store)
+	} else {
+		t.printf("%s is migrated to this program's schema\n", store)
+	}
 	if distributed {
 		t.printf("its tables are distributed by tenant_id\n")
 	}

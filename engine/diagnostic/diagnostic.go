@@ -117,7 +117,8 @@ const maxNearest = 80
 const minBeginning = 5
 
 // Nearest is the known word within a third of its length in edits, else the
-// only one that begins with it, or "". Capitals are no edits.
+// only one that begins with it or has it as its last part (type, fact_type),
+// or "". Capitals are no edits.
 func Nearest(word string, known []string) string {
 	if len(word) > maxNearest {
 		return ""
@@ -134,11 +135,13 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// onlyLonger is the one known word that begins with the given one, or "".
+// onlyLonger is the one known word that begins with the given one or has it as its last part, or "".
 func onlyLonger(word string, known []string) string {
 	found := ""
 	for _, candidate := range known {
-		if len(word) < minBeginning || !strings.HasPrefix(engine.Fold(candidate), engine.Fold(word)) {
+		longer, short := engine.Fold(candidate), engine.Fold(word)
+		begins := len(word) >= minBeginning && strings.HasPrefix(longer, short)
+		if !begins && (word == "" || !strings.HasSuffix(longer, "_"+short)) {
 			continue
 		}
 		if found != "" {

@@ -5,7 +5,7 @@ import "testing"
 // TestNearest: what somebody most likely meant, or nothing.
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	known := []string{"state_before_action", "precondition_unmet", "param_max", "param_in", "param_not_in", "window"}
+	known := []string{"state_before_action", "precondition_unmet", "param_max", "param_in", "param_not_in", "window", "fact_type"}
 	for word, want := range map[string]string{
 		"windw":        "window",
 		"Window":       "window",
@@ -15,6 +15,8 @@ func TestNearest(t *testing.T) {
 		"stat":         "", // too little to tell
 		"param":        "", // begins more than one
 		"refund":       "",
+		"type":         "fact_type",
+		"in":           "", // the last part of more than one
 		"":             "",
 	} {
 		if got := Nearest(word, known); got != want {
