@@ -182,14 +182,15 @@ func (v Value) textBytes() int {
 // separators is the length of the brackets around n parts and of what stands between them.
 func separators(n int) int { return len("[]") + max(0, n-1) }
 
-// textBytes is how long writeString writes the text.
+// textBytes is how long appendString writes the text.
 func textBytes(text string) int {
 	n := len(text) + len(`""`)
 	for i := range len(text) {
 		switch c := text[i]; {
+		case c >= 0x20 && c != '"' && c != '\\':
 		case shortEscape(c) != 0:
 			n++
-		case c < 0x20:
+		default:
 			n += len(`\u0000`) - 1
 		}
 	}

@@ -88,31 +88,38 @@ func (f Fact) checkReserved() error {
 }
 
 // deriveRawRef is decision D36: the same fact over any path has the same reference.
-func (f Fact) deriveRawRef() string {
-	sum := sha256.Sum256([]byte(f.content()))
-	return derivedPrefix + hex.EncodeToString(sum[:])
+func (f Fact) deriveRawRef() (ref string) {
+	withBuffer(func(b []byte) []byte {
+		b = f.content(b)
+		sum := sha256.Sum256(b)
+		ref = derivedPrefix + hex.EncodeToString(sum[:])
+		return b
+	})
+	return ref
 }
 
 // ContentHash identifies what the fact says, for telling a duplicate from a
 // conflict (decision D8).
-func (f Fact) ContentHash() [32]byte {
-	var b strings.Builder
-	b.WriteString(f.content())
-	writeString(&b, f.SubjectKind)
-	return sha256.Sum256([]byte(b.String()))
+func (f Fact) ContentHash() (hash [32]byte) {
+	withBuffer(func(b []byte) []byte {
+		b = appendString(f.content(b), f.SubjectKind)
+		hash = sha256.Sum256(b)
+		return b
+	})
+	return hash
 }
 
-// content is the canonical JSON of [source, subject_id, fact_type, occurred_at, attributes].
-func (f Fact) content() string {
-	var b strings.Builder
-	b.WriteByte('[')
-	for _, text := range []string{f.Source, f.SubjectID, f.Type, f.OccurredAt.String()} {
-		writeString(&b, text)
-		b.WriteByte(',')
+// content appends the canonical JSON of [source, subject_id, fact_type, occurred_at, attributes].
+func (f Fact) content(b []byte) []byte {
+	b = append(b, '[')
+	for _, text := range [...]string{f.Source, f.SubjectID, f.Type} {
+		b = append(appendString(b, text), ',')
 	}
-	b.WriteString(f.Attributes.Canonical())
-	b.WriteByte(']')
-	return b.String()
+	b = append(b, '"')
+	b = f.OccurredAt.appendText(b)
+	b = append(b, '"', ',')
+	b = f.Attributes.value.append(b, true)
+	return append(b, ']')
 }
 
 // CompareFacts orders facts by occurred_at, then raw_ref in byte order

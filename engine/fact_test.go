@@ -21,6 +21,17 @@ func refundFact(t *testing.T, attributes, at string) Fact {
 	return f
 }
 
+// TestD08_ContentHash pins what tells a duplicate from a conflict: stores keep it.
+func TestD08_ContentHash(t *testing.T) {
+	t.Parallel()
+	f := refundFact(t, `{"amount":180.50,"note":"\"é\u0007"}`, "2026-09-28T10:42:07Z")
+	f.SubjectKind = "order"
+	want := sha256.Sum256([]byte(`["stripe","order_10231","refund_created","2026-09-28T10:42:07Z",{"amount":180.5,"note":"\"é\u0007"}]"order"`))
+	if got := f.ContentHash(); got != want {
+		t.Errorf("%x, want %x", got, want)
+	}
+}
+
 // TestD36_DerivedRawRef pins decision D36: the reference is a hash of the
 // normalised values, the same over any path.
 func TestD36_DerivedRawRef(t *testing.T) {

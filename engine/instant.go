@@ -24,26 +24,49 @@ var rfc3339 = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z
 // ParseInstant reads an RFC 3339 time with any offset. A fraction of a second
 // is floored (towards the past). It fails with ErrInstant outside 1970-9999.
 func ParseInstant(text string) (Instant, error) {
+	if i, ok := plainInstant(text); ok {
+		return i, nil
+	}
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || (!isPlainTime(text) && !rfc3339.MatchString(text)) {
+	if err != nil || !rfc3339.MatchString(text) {
 		return 0, fmt.Errorf("%w: %q is not an RFC 3339 time like 2026-09-28T10:42:00Z", ErrInstant, clip(text))
 	}
 	return InstantOf(t)
 }
 
-// isPlainTime knows 2026-09-28T10:42:00Z, the form of nearly all times, without the regular expression.
-func isPlainTime(text string) bool {
+// plainInstant reads 2026-09-28T10:42:00Z, the form of nearly all times, where
+// the moment exists and is in the range.
+func plainInstant(text string) (Instant, bool) {
 	const form = "0000-00-00T00:00:00Z"
 	if len(text) != len(form) {
-		return false
+		return 0, false
 	}
+	var numbers [6]int
+	at := 0
 	for i := range len(form) {
-		isDigit := text[i] >= '0' && text[i] <= '9'
-		if form[i] == '0' && !isDigit || form[i] != '0' && text[i] != form[i] {
-			return false
+		if form[i] != '0' {
+			if text[i] != form[i] {
+				return 0, false
+			}
+			at++
+			continue
 		}
+		digit := text[i] - '0'
+		if digit > 9 {
+			return 0, false
+		}
+		numbers[at] = 10*numbers[at] + int(digit)
 	}
-	return true
+	year, month, day := numbers[0], time.Month(numbers[1]), numbers[2]
+	hour, minute, second := numbers[3], numbers[4], numbers[5]
+	if year < 1970 || hour > 23 || minute > 59 || second > 59 {
+		return 0, false
+	}
+	t := time.Date(year, month, day, hour, minute, second, 0, time.UTC)
+	if t.Month() != month || t.Day() != day { // there is no such day
+		return 0, false
+	}
+	return Instant(t.Unix()), true
 }
 
 // InstantOf floors a time.Time to the second. It fails with ErrInstant outside 1970-9999.
@@ -59,7 +82,12 @@ func InstantOf(t time.Time) (Instant, error) {
 func InstantOfNanos(nanos uint64) Instant { return Instant(nanos / 1_000_000_000) }
 
 // String prints the moment as 2026-09-28T10:42:00Z.
-func (i Instant) String() string { return i.Time().Format(time.RFC3339) }
+func (i Instant) String() string {
+	var b [len("2026-09-28T10:42:00Z")]byte
+	return string(i.appendText(b[:0]))
+}
+
+func (i Instant) appendText(b []byte) []byte { return i.Time().AppendFormat(b, time.RFC3339) }
 
 // Time returns the moment as a UTC time.Time.
 func (i Instant) Time() time.Time { return time.Unix(int64(i), 0).UTC() }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // TestD01_InstantsAreWholeSecondsInUTC pins decision D1.
@@ -42,6 +44,27 @@ func TestD01_InstantsAreWholeSecondsInUTC(t *testing.T) {
 		if !errors.Is(err, ErrInstant) || err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", text, err, want)
 		}
+	}
+}
+
+// TestPlainTimesReadAsAll: the short way takes no time that the long way has not, and no other moment.
+func TestPlainTimesReadAsAll(t *testing.T) {
+	t.Parallel()
+	read := 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`(19[67][0-9]|20[0-9][0-9]|9999|[0-9]{4})-([01][0-9])-([0-3][0-9])T([012][0-9]):([0-6][0-9]):([0-6][0-9])[Zz]`).Draw(t, "time")
+		got, ok := plainInstant(text)
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if !ok {
+			return
+		}
+		read++
+		if want, wantErr := InstantOf(at); err != nil || wantErr != nil || got != want {
+			t.Fatalf("%s reads as %d, want %d, %v, %v", text, got, want, err, wantErr)
+		}
+	})
+	if read == 0 {
+		t.Error("no time was read the short way")
 	}
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,14 +32,25 @@ func EmptyObject() Object { return Object{Value{kind: Map}} }
 // duplicate keys. Names of the top level are identifiers to the contract
 // language, so they are lowercased by ASCII rules (decision D6). JSON null
 // gives the zero Object. Errors wrap ErrObject and name the JSON pointer.
-func ParseObject(data []byte) (Object, error) {
-	if len(data) > MaxObjectBytes {
-		return Object{}, objectError("", "has %d bytes; at most %d are allowed", len(data), MaxObjectBytes)
+func ParseObject(data []byte) (Object, error) { return ReadObject(string(data)) }
+
+// ReadObject is ParseObject of a text, which the Object then keeps parts of.
+func ReadObject(text string) (Object, error) {
+	if len(text) > MaxObjectBytes {
+		return Object{}, objectError("", "has %d bytes; at most %d are allowed", len(text), MaxObjectBytes)
 	}
-	if !utf8.Valid(data) {
+	if !utf8.ValidString(text) {
 		return Object{}, objectError("", "is not valid UTF-8")
 	}
-	p := objectParser{decoder: json.NewDecoder(bytes.NewReader(data))}
+	if value, ok := plainObject(text); ok {
+		return Object{value}, nil
+	}
+	return judgeObject(text)
+}
+
+// judgeObject is ReadObject of what is rare or wrong.
+func judgeObject(text string) (Object, error) {
+	p := objectParser{decoder: json.NewDecoder(strings.NewReader(text))}
 	p.decoder.UseNumber()
 	value, err := p.value(0)
 	if err != nil {
@@ -85,6 +95,9 @@ func (o Object) Keys() []string {
 
 // Text is compact JSON with numbers as they were sent; null when not captured.
 func (o Object) Text() string { return o.value.Text() }
+
+// AppendText appends Text.
+func (o Object) AppendText(b []byte) []byte { return o.value.append(b, false) }
 
 // Canonical is the canonical JSON text of decisions D24 and D36; null when not captured.
 func (o Object) Canonical() string { return o.value.Canonical() }

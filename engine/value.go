@@ -1,6 +1,6 @@
 package engine
 
-import "strings"
+import "sync"
 
 // Kind is the JSON kind of a Value.
 type Kind uint8
@@ -76,40 +76,49 @@ func (v Value) Equal(other Value) bool {
 
 // Text is compact JSON with keys in RFC 8785 order and numbers as they were
 // sent. An absent value prints as null.
-func (v Value) Text() string {
-	var b strings.Builder
-	b.Grow(v.textBytes())
-	v.write(&b, false)
-	return b.String()
-}
+func (v Value) Text() string { return v.json(false) }
 
 // Canonical is Text with every number that reads as one in the canonical form
 // of decision D2, so that equal values print the same bytes (decision D24).
-func (v Value) Canonical() string {
-	var b strings.Builder
-	v.write(&b, true)
-	return b.String()
+func (v Value) Canonical() string { return v.json(true) }
+
+func (v Value) json(canonical bool) (text string) {
+	withBuffer(func(b []byte) []byte {
+		b = v.append(b, canonical)
+		text = string(b)
+		return b
+	})
+	return text
 }
 
-func (v Value) write(b *strings.Builder, canonical bool) {
+// buffers are where JSON is written before its length is known.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// withBuffer lends an empty buffer. What write returns is used again.
+func withBuffer(write func([]byte) []byte) {
+	b := buffers.Get().(*[]byte)
+	*b = write((*b)[:0])
+	buffers.Put(b)
+}
+
+func (v Value) append(b []byte, canonical bool) []byte {
 	switch v.kind {
 	case Bool:
-		b.WriteString(v.text)
+		return append(b, v.text...)
 	case Number:
-		b.WriteString(numberText(v.text, canonical))
+		return append(b, numberText(v.text, canonical)...)
 	case String:
-		writeString(b, v.text)
+		return appendString(b, v.text)
 	case Array:
-		writeArray(b, v.items, canonical)
+		return appendArray(b, v.items, canonical)
 	case Map:
-		writeMap(b, v.members, canonical)
-	default:
-		b.WriteString("null")
+		return appendMap(b, v.members, canonical)
 	}
+	return append(b, "null"...)
 }
 
 func numberText(text string, canonical bool) string {
-	if !canonical {
+	if !canonical || isCanonical(text) {
 		return text
 	}
 	if d, ok := ReadDecimal(text); ok {
@@ -118,53 +127,64 @@ func numberText(text string, canonical bool) string {
 	return text
 }
 
-func writeArray(b *strings.Builder, items []Value, canonical bool) {
-	b.WriteByte('[')
-	for i, item := range items {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		item.write(b, canonical)
+// isCanonical knows most of the numbers that are written in their canonical
+// form, like 120 and 180.5, without reading them.
+func isCanonical(number string) bool {
+	const most = 18 // digits; the limits of decision D2 are far away
+	if len(number) > most || number == "" || number[0] == '0' && len(number) > 1 && number[1] != '.' {
+		return false
 	}
-	b.WriteByte(']')
+	whole, ok := digits(number, 0)
+	if whole == len(number) || !ok || number[whole] != '.' {
+		return ok && whole == len(number)
+	}
+	end, ok := digits(number, whole+1)
+	return ok && end == len(number) && number[end-1] != '0'
 }
 
-func writeMap(b *strings.Builder, members []Member, canonical bool) {
-	b.WriteByte('{')
-	for i, m := range members {
+func appendArray(b []byte, items []Value, canonical bool) []byte {
+	b = append(b, '[')
+	for i := range items {
 		if i > 0 {
-			b.WriteByte(',')
+			b = append(b, ',')
 		}
-		writeString(b, m.Name)
-		b.WriteByte(':')
-		m.Value.write(b, canonical)
+		b = items[i].append(b, canonical)
 	}
-	b.WriteByte('}')
+	return append(b, ']')
 }
 
-// writeString escapes as RFC 8785 section 3.2.2.2 does.
-func writeString(b *strings.Builder, text string) {
+func appendMap(b []byte, members []Member, canonical bool) []byte {
+	b = append(b, '{')
+	for i := range members {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, members[i].Name), ':')
+		b = members[i].Value.append(b, canonical)
+	}
+	return append(b, '}')
+}
+
+// appendString escapes as RFC 8785 section 3.2.2.2 does.
+func appendString(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
-	b.WriteByte('"')
+	b = append(b, '"')
 	start := 0
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		if c >= 0x20 && c != '"' && c != '\\' {
 			continue
 		}
-		b.WriteString(text[start:i])
+		b = append(b, text[start:i]...)
 		start = i + 1
 		if short := shortEscape(c); short != 0 {
-			b.WriteByte('\\')
-			b.WriteByte(short)
+			b = append(b, '\\', short)
 			continue
 		}
-		b.WriteString(`\u00`)
-		b.WriteByte(hex[c>>4])
-		b.WriteByte(hex[c&0xf])
+		b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
 	}
-	b.WriteString(text[start:])
-	b.WriteByte('"')
+	b = append(b, text[start:]...)
+	return append(b, '"')
 }
 
 func shortEscape(c byte) byte {

@@ -40,17 +40,33 @@ func Ingest(ctx context.Context, tx Tx, tenant string, batch FactBatch, now engi
 	return result, err
 }
 
+// normalFacts copies only where something has to change: most who call
+// normalized what they send.
 func normalFacts(facts []engine.Fact) (good []engine.Fact, bad []Rejected) {
-	good = make([]engine.Fact, 0, len(facts))
+	asTheyAre := true
 	for i := range facts {
 		fact, err := facts[i].Normalize()
-		if err != nil {
-			bad = append(bad, Rejected{i, err})
-			continue
+		if asTheyAre && (err != nil || changed(&facts[i], &fact)) {
+			asTheyAre = false
+			good = append(make([]engine.Fact, 0, len(facts)), facts[:i]...)
 		}
-		good = append(good, fact)
+		switch {
+		case err != nil:
+			bad = append(bad, Rejected{i, err})
+		case !asTheyAre:
+			good = append(good, fact)
+		}
+	}
+	if asTheyAre {
+		return facts, nil
 	}
 	return good, bad
+}
+
+// changed says whether normalizing a fact made another one of it.
+func changed(sent, normal *engine.Fact) bool {
+	return sent.RawRef != normal.RawRef || sent.Source != normal.Source || sent.Type != normal.Type || sent.SubjectKind != normal.SubjectKind ||
+		sent.Attributes.Captured() != normal.Attributes.Captured()
 }
 
 func normalLinks(links []engine.Link) (good []engine.Link, bad []Rejected) {

@@ -20,6 +20,20 @@ import (
 // JSON pointer (decision D35).
 func Object(value any) (engine.Object, error) { return engine.NewObject(valueOf(value, 0)) }
 
+// Member is one of an Object's values, with what Object says of values.
+func Member(value any) engine.Value { return valueOf(value, 1) }
+
+// Members are those of an Object, in any order, with room for more.
+func Members(object map[string]any, more int) []engine.Member { return membersOf(object, 0, more) }
+
+func membersOf(object map[string]any, depth, more int) []engine.Member {
+	members := make([]engine.Member, 0, len(object)+more)
+	for name, item := range object {
+		members = append(members, engine.Member{Name: storable(name), Value: valueOf(item, depth+1)})
+	}
+	return members
+}
+
 // valueOf stops just behind the depth that an Object may have: what is nested
 // without end is refused there and costs nothing here.
 func valueOf(value any, depth int) engine.Value {
@@ -36,11 +50,7 @@ func valueOf(value any, depth int) engine.Value {
 	case bool:
 		return engine.BoolValue(v)
 	case map[string]any:
-		members := make([]engine.Member, 0, len(v))
-		for name, item := range v {
-			members = append(members, engine.Member{Name: storable(name), Value: valueOf(item, depth+1)})
-		}
-		return engine.MapValue(members)
+		return engine.MapValue(membersOf(v, depth, 0))
 	case []any:
 		return arrayOf(v, depth)
 	case int64:

@@ -173,9 +173,11 @@ func (b *Batch) each(place func() string, key string, value pcommon.Value, read 
 		return
 	}
 	for i, item := range value.Slice().All() {
-		err := wrongType(item, pcommon.ValueTypeMap)
+		var err error
 		if item.Type() == pcommon.ValueTypeMap {
 			err = read(item.Map())
+		} else {
+			err = wrongType(item, pcommon.ValueTypeMap)
 		}
 		if err != nil {
 			b.reject(key, place()+": "+key+"["+strconv.Itoa(i)+"]", item, err)

@@ -20,13 +20,10 @@ type Fact struct {
 	ReceivedNanos int64
 }
 
-// factFields is the largest number of fields of one fact.
-const factFields = 10
-
 // AppendFact adds one fact to those that a span or log record carries.
 func AppendFact(attributes pcommon.Map, f Fact) {
 	m := appendMap(attributes, FactsKey)
-	m.EnsureCapacity(factFields)
+	m.EnsureCapacity(f.fields())
 	putText(m, tenantField, f.Tenant)
 	putText(m, rawRefField, f.Fact.RawRef)
 	putText(m, sourceField, f.Fact.Source)
@@ -37,6 +34,17 @@ func AppendFact(attributes pcommon.Map, f Fact) {
 	m.PutStr(attributesField, f.Fact.Attributes.Text())
 	putText(m, connectionField, f.Connection)
 	putText(m, trustField, f.Trust.String())
+}
+
+// fields is how many of its fields are set.
+func (f *Fact) fields() int {
+	n := 2 // occurred_at and attributes
+	for _, text := range [...]string{f.Tenant, f.Fact.RawRef, f.Fact.Source, f.Fact.Type, f.Fact.SubjectID, f.Fact.SubjectKind, f.Connection, f.Trust.String()} {
+		if text != "" {
+			n++
+		}
+	}
+	return n
 }
 
 func readFact(m pcommon.Map) (Fact, error) {

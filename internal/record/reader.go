@@ -76,7 +76,7 @@ func (r *reader) object(field string, value pcommon.Value) engine.Object {
 	if !r.is(field, value, pcommon.ValueTypeStr) {
 		return engine.Object{}
 	}
-	object, err := engine.ParseObject([]byte(value.Str()))
+	object, err := engine.ReadObject(value.Str())
 	if err != nil {
 		r.fail(field, "does not read: %v", err)
 	}

@@ -101,6 +101,10 @@ func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 			}
 			AppendFact(span.Attributes(), f)
 			want.Facts = append(want.Facts, f)
+			written, _ := span.Attributes().Get(FactsKey)
+			if n := written.Slice().At(len(want.Facts) - 1).Map().Len(); n != f.fields() {
+				t.Fatalf("%d fields are written, and there was room for %d", n, f.fields())
+			}
 		}
 		if rapid.Bool().Draw(t, "has context") {
 			c := Context{

@@ -58,7 +58,7 @@ func (t *tx) FactsByRef(ctx context.Context, tenant string, refs []string) ([]le
 			return f, err
 		}
 		f.OccurredAt = engine.Instant(at)
-		if f.Attributes, f.Err = engine.ParseObject([]byte(attributes)); f.Err != nil {
+		if f.Attributes, f.Err = engine.ReadObject(attributes); f.Err != nil {
 			f.Attributes = engine.Object{}
 		}
 		return f, nil

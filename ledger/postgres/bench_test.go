@@ -92,8 +92,13 @@ func (r *rivals) ingest(ctx context.Context, facts []engine.Fact, want ledger.In
 	})
 }
 
+var plainColumns = []string{
+	"tenant_id", "raw_ref", "source", "fact_type", "subject_id", "subject_kind",
+	"occurred_at", "attributes", "content_hash", "connection", "ingested_at",
+}
+
 func (r *rivals) copy(ctx context.Context, facts []engine.Fact) error {
-	_, err := r.plain.CopyFrom(ctx, pgx.Identifier{"plain_facts"}, factColumns, pgx.CopyFromSlice(len(facts), func(i int) ([]any, error) {
+	_, err := r.plain.CopyFrom(ctx, pgx.Identifier{"plain_facts"}, plainColumns, pgx.CopyFromSlice(len(facts), func(i int) ([]any, error) {
 		return row(&facts[i], r.now), nil
 	}))
 	return err

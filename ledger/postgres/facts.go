@@ -126,10 +126,27 @@ func (t *tx) enterLooking(ctx context.Context, tenant string, refs []string, now
 }
 
 // firstOfEach are the first facts under each raw_ref, in its order and without
-// their hashes, and those that come again.
+// their hashes, and those that come again, in the order of the batch.
 func firstOfEach(facts []engine.Fact) (fresh []newFact, repeats []*engine.Fact) {
+	byRef := func(a, b newFact) int { return compareBytes(a.RawRef, b.RawRef) }
+	fresh = make([]newFact, len(facts))
+	for i := range facts {
+		fresh[i].Fact = &facts[i]
+	}
+	if !slices.IsSortedFunc(fresh, byRef) { // as the events of a source that counts them are
+		slices.SortFunc(fresh, byRef)
+	}
+	for i := 1; i < len(fresh); i++ {
+		if fresh[i].RawRef == fresh[i-1].RawRef {
+			return firstOfSome(facts)
+		}
+	}
+	return fresh, nil
+}
+
+// firstOfSome is firstOfEach where some come again.
+func firstOfSome(facts []engine.Fact) (fresh []newFact, repeats []*engine.Fact) {
 	seen := make(map[string]bool, len(facts))
-	fresh = make([]newFact, 0, len(facts))
 	for i := range facts {
 		if ref := facts[i].RawRef; !seen[ref] {
 			seen[ref] = true
@@ -228,30 +245,6 @@ func (t *tx) standingFacts(ctx context.Context, tenant string, facts []engine.Fa
 		return err
 	})
 	return standing, fail(standingFacts.Name, err)
-}
-
-var factColumns = []string{
-	"tenant_id", "raw_ref", "source", "fact_type", "subject_id", "subject_kind",
-	"occurred_at", "attributes", "content_hash", "connection", "ingested_at",
-}
-
-// copyFacts stores facts that were not there a moment ago. Where another writer
-// was faster, the transaction runs again and meets them as known.
-func (t *tx) copyFacts(ctx context.Context, tenant string, facts []newFact, connection string, now engine.Instant) error {
-	if len(facts) == 0 {
-		return nil
-	}
-	_, err := t.db.CopyFrom(ctx, pgx.Identifier{"facts"}, factColumns, pgx.CopyFromSlice(len(facts), func(i int) ([]any, error) {
-		f := &facts[i]
-		if f.hash == ([32]byte{}) {
-			f.hash = f.ContentHash() // while the server stores those before
-		}
-		return []any{
-			tenant, f.RawRef, f.Source, f.Type, f.SubjectID, f.SubjectKind,
-			int64(f.OccurredAt), f.Attributes.Text(), f.hash[:], connection, int64(now),
-		}, nil
-	}))
-	return overtaken("CopyFacts", err)
 }
 
 // ofAgents says that a batch is of the agent's side alone. The role of the

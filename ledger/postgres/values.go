@@ -61,7 +61,7 @@ func parseObject(column string, value *string) (engine.Object, error) {
 	if value == nil {
 		return engine.Object{}, nil
 	}
-	o, err := engine.ParseObject([]byte(*value))
+	o, err := engine.ReadObject(*value)
 	if err != nil {
 		return engine.Object{}, fmt.Errorf("%w: %s: %w", errStored, column, err)
 	}

@@ -2,8 +2,9 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -109,7 +110,10 @@ func orderKey(f *engine.Fact) *string {
 	if f == nil {
 		return nil
 	}
-	key := fmt.Sprintf("%012d%s", f.OccurredAt, f.RawRef)
+	const width = 12 // digits; the year 9999 has them all
+	var b [64]byte
+	seconds := strconv.AppendInt(b[:0], int64(f.OccurredAt), 10)
+	key := strings.Repeat("0", max(0, width-len(seconds))) + string(seconds) + f.RawRef
 	return &key
 }
 

@@ -62,7 +62,7 @@ func (t *tx) FactsByRef(ctx context.Context, tenant string, refs []string) ([]le
 		if err := scan(&f.RawRef, &f.Source, &f.Type, &f.SubjectID, &f.SubjectKind, &f.OccurredAt, &attributes, &f.ContentHash); err != nil {
 			return f, err
 		}
-		if f.Attributes, f.Err = engine.ParseObject([]byte(attributes)); f.Err != nil {
+		if f.Attributes, f.Err = engine.ReadObject(attributes); f.Err != nil {
 			f.Attributes = engine.Object{}
 		}
 		return f, nil

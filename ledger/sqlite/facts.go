@@ -245,6 +245,6 @@ func readFact(scan scan) (engine.Fact, error) {
 		return engine.Fact{}, err
 	}
 	var err error
-	f.Attributes, err = engine.ParseObject([]byte(attributes))
+	f.Attributes, err = engine.ReadObject(attributes)
 	return f, err
 }

@@ -40,6 +40,6 @@ func (r *actionRow) action() (engine.Action, error) {
 		return a, nil
 	}
 	var err error
-	a.Params, err = engine.ParseObject([]byte(*r.params))
+	a.Params, err = engine.ReadObject(*r.params)
 	return a, err
 }

@@ -1,15 +1,15 @@
 package evidenceprocessor
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/internal/record/delivery"
 )
 
@@ -27,6 +27,10 @@ type entry struct {
 	source string
 	// item is what for_each is at.
 	item any
+	// context is what expressions are evaluated with.
+	context evalContext
+	// fact is the last one that a rule made.
+	fact engine.Fact
 }
 
 // maxBody bounds what is parsed, in bytes.
@@ -49,37 +53,23 @@ func (e *entry) json() (any, error) {
 func readBody(body pcommon.Value) (any, error) {
 	switch body.Type() {
 	case pcommon.ValueTypeStr:
-		return readText([]byte(body.Str()))
+		return readText(body.Str())
 	case pcommon.ValueTypeBytes:
-		return readText(body.Bytes().AsRaw())
+		return readText(string(body.Bytes().AsRaw()))
 	}
 	return body.AsRaw(), nil
 }
 
-func readText(text []byte) (any, error) {
+func readText(text string) (any, error) {
 	if len(text) > maxBody {
 		return nil, fmt.Errorf("%w: it has %d bytes; at most %d are read", errBody, len(text), maxBody)
 	}
-	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) == 0 || (trimmed[0] != '{' && trimmed[0] != '[') {
-		return string(text), nil
+	if trimmed := strings.TrimLeft(text, " \t\r\n"); trimmed == "" || (trimmed[0] != '{' && trimmed[0] != '[') {
+		return text, nil
 	}
 	value, err := parseJSON(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBody, err)
-	}
-	return value, nil
-}
-
-// parseJSON keeps numbers as they were sent.
-func parseJSON(text []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, fmt.Errorf("it is no JSON at byte %d: %w", decoder.InputOffset(), err)
-	}
-	if rest := text[decoder.InputOffset():]; len(bytes.TrimLeft(rest, " \t\r\n")) > 0 {
-		return nil, fmt.Errorf("there is more behind the JSON at byte %d", decoder.InputOffset())
 	}
 	return value, nil
 }

@@ -160,7 +160,7 @@ func jsonFunction() ottl.Factory[logContext] {
 			if len(text) > maxBody {
 				return nil, fmt.Errorf("the text has %d bytes; at most %d are read", len(text), maxBody)
 			}
-			value, err := parseJSON([]byte(text))
+			value, err := parseJSON(text)
 			if err != nil {
 				return nil, err
 			}

@@ -39,13 +39,15 @@ func (j *judge) begin(ctx context.Context) *batch {
 
 // each goes over a batch, takes what only this project may have written off
 // it, and hands over every record with how it came.
+// The entry is good until do returns: one serves them all.
 func (j *judge) each(ld plog.Logs, b *batch, do func(logContext, *entry)) {
+	e := new(entry)
 	for _, resource := range ld.ResourceLogs().All() {
 		b.stripped += int64(record.Strip(resource.Resource().Attributes()))
 		for _, scope := range resource.ScopeLogs().All() {
 			b.stripped += int64(record.Strip(scope.Scope().Attributes()))
 			for _, log := range scope.LogRecords().All() {
-				e := j.open(b, log)
+				j.open(b, e, log)
 				tc := ottllog.NewTransformContext(resource, scope, log)
 				do(tc, e)
 				tc.Close()
@@ -55,8 +57,8 @@ func (j *judge) each(ld plog.Logs, b *batch, do func(logContext, *entry)) {
 }
 
 // open reads how a record came, then removes that and all else under our prefix.
-func (j *judge) open(b *batch, log plog.LogRecord) *entry {
-	e := &entry{log: log}
+func (j *judge) open(b *batch, e *entry, log plog.LogRecord) {
+	*e = entry{log: log}
 	e.delivery, e.delivered = j.sealer.Read(log)
 	if _, claims := log.Attributes().Get(delivery.Key); claims {
 		log.Attributes().Remove(delivery.Key)
@@ -66,17 +68,19 @@ func (j *judge) open(b *batch, log plog.LogRecord) *entry {
 		}
 	}
 	b.stripped += int64(record.Strip(log.Attributes()))
-	return e
 }
 
 // record writes on a record what the rules make of it, and what they could not make.
 func (j *judge) record(b *batch, tc logContext, e *entry) {
 	outcome := recordNoRule
 	failed := failures{entry: e}
-	linked := map[engine.Link]bool{}
+	var linked map[engine.Link]bool
 	j.ask(b, tc, e, func(label int, m made) {
 		switch {
 		case m.err == nil:
+			if len(m.links) > 0 && linked == nil {
+				linked = map[engine.Link]bool{}
+			}
 			m.links = slices.DeleteFunc(m.links, func(l engine.Link) bool {
 				known := linked[l]
 				linked[l] = true
@@ -160,9 +164,9 @@ func (j *judge) may(b *batch, e *entry) error {
 // ask lets every rule make what it makes of a record. label is that of the
 // rule, or of the mapping whose condition could not be evaluated.
 func (j *judge) ask(b *batch, tc logContext, e *entry, each func(label int, m made)) {
-	ctx := evalContext{b.Context, e}
+	e.context = evalContext{b.Context, e}
 	for _, g := range j.groups {
-		j.askGroup(b, g, &ctx, tc, each)
+		j.askGroup(b, g, &e.context, tc, each)
 	}
 }
 

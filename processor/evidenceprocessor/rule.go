@@ -50,7 +50,8 @@ type namedValue struct {
 type made struct {
 	// source says so.
 	source string
-	// fact is nil for a rule that only links, and where err says why there is none.
+	// fact is nil for a rule that only links, and where err says why there is
+	// none. It is the entry's, and good until a rule makes the next one.
 	fact  *engine.Fact
 	links []engine.Link
 	// watermark is what a rule that reports made.
@@ -145,11 +146,10 @@ func (r *rule) one(ctx *evalContext, tc logContext) made {
 	}
 	m := made{source: ctx.entry.source}
 	if r.factType.configured() {
-		fact, err := r.fact(ctx, tc, m.source, subject)
-		if err != nil {
+		m.fact = &ctx.entry.fact
+		if *m.fact, err = r.fact(ctx, tc, m.source, subject); err != nil {
 			return made{err: err}
 		}
-		m.fact = &fact
 	}
 	if m.links, err = r.link(ctx, tc, subject); err != nil {
 		return made{err: err}
@@ -236,13 +236,15 @@ func (r *rule) moment(ctx *evalContext, tc logContext) (engine.Instant, error) {
 // evalAttributes leaves out what has no value. What fails fails the fact: one
 // without its amount would pass every limit (decision D3).
 func (r *rule) evalAttributes(ctx *evalContext, tc logContext) (engine.Object, error) {
-	values := map[string]any{}
+	var members []engine.Member
 	if r.whole.configured() {
 		whole, err := r.evalWhole(ctx, tc)
 		if err != nil {
 			return engine.Object{}, fmt.Errorf("attributes: %w", err)
 		}
-		values = whole
+		members = ottlvalue.Members(whole, len(r.attributes))
+	} else {
+		members = make([]engine.Member, 0, len(r.attributes))
 	}
 	for i := range r.attributes {
 		a := &r.attributes[i]
@@ -251,17 +253,27 @@ func (r *rule) evalAttributes(ctx *evalContext, tc logContext) (engine.Object, e
 			return engine.Object{}, fmt.Errorf("attributes.%s: %w", a.name, err)
 		}
 		if value != nil {
-			values[a.name] = value
+			members = with(members, engine.Member{Name: a.name, Value: ottlvalue.Member(value)})
 		}
 	}
-	object, err := ottlvalue.Object(values)
+	object, err := engine.NewObject(engine.MapValue(members))
 	if err != nil {
 		return engine.Object{}, fmt.Errorf("attributes: %w", err)
 	}
 	return object, nil
 }
 
-// evalWhole copies, because attributes are added to it.
+// with adds a member; of one name the last counts.
+func with(members []engine.Member, m engine.Member) []engine.Member {
+	for i := range members {
+		if members[i].Name == m.Name {
+			members[i] = m
+			return members
+		}
+	}
+	return append(members, m)
+}
+
 func (r *rule) evalWhole(ctx *evalContext, tc logContext) (map[string]any, error) {
 	value, err := r.whole.eval(ctx, tc)
 	if err != nil {
@@ -271,11 +283,7 @@ func (r *rule) evalWhole(ctx *evalContext, tc logContext) (map[string]any, error
 	if !ok {
 		return nil, fmt.Errorf("it is a %s; a map is needed", ottlvalue.Kind(value))
 	}
-	values := make(map[string]any, len(object)+len(r.attributes))
-	for name, item := range object {
-		values[name] = item
-	}
-	return values, nil
+	return object, nil
 }
 
 // link connects the fact's subject with others. What has no value, and the subject itself, are left out.

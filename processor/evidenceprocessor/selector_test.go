@@ -74,7 +74,7 @@ func FuzzSelector(f *testing.F) {
 		if err != nil {
 			return
 		}
-		value, err := parseJSON([]byte(document))
+		value, err := parseJSON(document)
 		if err != nil {
 			return
 		}
