@@ -57,7 +57,7 @@ func TestRejectedBudget(t *testing.T) {
 			t.Errorf("%+v: %d shown, %d counted", step, shown, counted)
 		}
 	}
-	for i := range 1000 {
+	for i := range 3000 {
 		b.Bound("default", []RejectedFact{{Source: "claimed" + strconv.Itoa(i), Reason: RejectedSource}}, noon)
 	}
 	if shown, _ := bound("of its own", 5, noon); shown != 5 {
