@@ -50,3 +50,54 @@ processors:
 		t.Errorf("exit code %d: %q", code, stderr)
 	}
 }
+
+// TestFactsTryArrivesAsConfigured: by the endpoint of the source, with its trust and its way to send several events.
+func TestFactsTryArrivesAsConfigured(t *testing.T) {
+	t.Parallel()
+	body := filepath.Join(t.TempDir(), "push.json")
+	if err := os.WriteFile(body, []byte(`[{"event":"note.created","order_id":"order_1","created_at":"2026-09-28T10:42:20Z","note_id":"n1","author":"jo"},
+		{"event":"sync.finished","complete_to":"2026-09-28T10:43:00Z"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const example = "../../examples/evidence/webhooks.yaml"
+	args := func(more ...string) []string {
+		return append([]string{"facts", "try", "--input", body, "--config", example}, more...)
+	}
+	code, stdout, stderr := command(t, args("--source", "CRM")...)
+	for _, want := range []string{
+		"source crm, trust shared, delivery -\n", "fact by crm note: crm.note_added about order_1", "watermark by crm complete: the source is complete up to 2026-09-28T10:43:00Z\n",
+		"nothing by stripe: it is for records of stripe\n", `nothing by crm note: the condition does not hold: Body("event") == "note.created"`, "2 records, 1 fact\n",
+	} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, without %q:\n%s%s", code, want, stdout, stderr)
+		}
+	}
+	if _, stdout, _ := command(t, args("--endpoint", "crm", "--trust", "self_reported")...); !strings.Contains(stdout, "source crm, trust self_reported") {
+		t.Error(stdout)
+	}
+	two := filepath.Join(filepath.Dir(body), "two.yaml")
+	if err := os.WriteFile(two, []byte(`
+receivers:
+  evidence: {endpoints: {eu: {scheme: stripe, source: stripe}, us: {scheme: stripe, source: stripe, trust: shared}}}
+processors:
+  evidence: {mappings: [stripe]}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(filepath.Dir(body), "none.yaml")
+	if err := os.WriteFile(none, []byte("processors:\n  evidence: {rules: [{fact_type: x, subject_id: Body(\"x\")}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := command(t, "facts", "try", "--input", body, "--config", none, "--source", "whatever"); code != 0 {
+		t.Errorf("a rule for any source: %s", stderr)
+	}
+	for _, b := range []badInput{
+		{args: args("--source", "strpie"), code: 2, stderr: `countersign: --source: "strpie" is none of the sources of ` + example + ": crm, github, shopify, stripe, zendesk\n"},
+		{args: args("--source", "crm", "--trust", "independent"), code: 2, stderr: "countersign: --trust: independent is more than the endpoint crm gives, which is shared\n"},
+		{args: args("--source", "crm", "--endpoint", "stripe"), code: 2, stderr: `countersign: --endpoint: "stripe" is not there, or not of the source; there are crm, github, shopify, stripe, zendesk` + "\n"},
+		{args: []string{"facts", "try", "--input", body, "--config", two, "--source", "stripe"}, code: 2, stderr: "countersign: --endpoint: several may be meant; write one of eu, us\n"},
+		{args: []string{"facts", "try", "--input", body, "--config", none, "--endpoint", "x"}, code: 2, stderr: "countersign: --endpoint: " + none + " has no evidence receiver\n"},
+	} {
+		b.check(t)
+	}
+}

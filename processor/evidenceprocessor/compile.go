@@ -32,7 +32,9 @@ type compiled struct {
 type group struct {
 	label     string
 	condition *ottl.Condition[logContext]
-	rules     []*rule
+	// conditionText is how it is written.
+	conditionText string
+	rules         []*rule
 	// index is the group's own place among the labels, for what is wrong with its condition.
 	index int
 	// ready: the rules are those of a mapping.
@@ -138,7 +140,7 @@ func (c *compiler) mapping(config *MappingConfig) *group {
 	if config.Condition != "" {
 		condition = config.Condition
 	}
-	g.condition = c.condition("condition", condition)
+	g.condition, g.conditionText = c.condition("condition", condition), condition
 	first := c.expression("subject_id", config.SubjectID)
 	added := c.attributes("attributes", config.Attributes)
 	for i := range found.Rules {
@@ -175,7 +177,7 @@ func (c *compiler) rule(config *RuleConfig, place string, undelivered bool) *rul
 	case place != "" && undelivered:
 		c.report("source", errors.New("it is empty; name the system of record, because trust lets records in that no evidence receiver delivered"))
 	}
-	r.condition = c.condition("condition", config.Condition)
+	r.condition, r.conditionText = c.condition("condition", config.Condition), config.Condition
 	r.watermark = c.expression("watermark", config.Watermark)
 	r.forEach = c.expression("for_each", config.ForEach)
 	r.factType = c.name("fact_type", config.FactType)

@@ -172,6 +172,26 @@ func (c *Config) compile() (*compiled, error) {
 	return all, nil
 }
 
+// Sources are those that the mappings and rules name, in order. any says that
+// a rule is for whatever an evidence receiver delivers. The configuration has to be valid.
+func (c *Config) Sources() (names []string, any bool) {
+	all, err := c.compile()
+	if err != nil {
+		return nil, false
+	}
+	for _, g := range all.groups {
+		for _, r := range g.rules {
+			if r.source == "" {
+				any = true
+			} else {
+				names = append(names, r.source)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), any
+}
+
 // FindConfig takes the settings of one evidence processor out of a whole
 // collector configuration, for tools. name is the part after the slash of
 // evidence/name; when it is empty there must be only one.

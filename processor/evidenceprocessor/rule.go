@@ -18,6 +18,8 @@ type rule struct {
 	// source is the only one that the rule is for; empty for any that was delivered.
 	source    string
 	condition *ottl.Condition[logContext]
+	// conditionText is how it is written.
+	conditionText string
 
 	forEach, factType, subjectKind expression
 	// firstSubject comes before subjectID.

@@ -2,11 +2,14 @@ package evidenceprocessor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
@@ -22,9 +25,9 @@ type TryResult struct {
 	Connection *string `json:"connection"`
 	Trust      *string `json:"trust"`
 	DeliveryID *string `json:"delivery_id"`
-	// Rules are those that made something of the record or failed to, and the
-	// configuration's own that are for its source, in their order. A rule that
-	// makes several facts stands there several times.
+	// Rules are those that made something of the record or failed to, and then
+	// those that did not: each of the configuration's own, and each mapping of
+	// which no rule did. A rule that makes several facts stands there several times.
 	Rules []TryRule `json:"rules"`
 }
 
@@ -55,6 +58,10 @@ type TryFact struct {
 type TryAs struct {
 	// Source is the endpoint's; empty lets every rule have a look.
 	Source string
+	// Connection is the endpoint's; empty is that of the source's name.
+	Connection string
+	// Array says that the endpoint takes an array as several events.
+	Array bool
 	// Event is the event's name, which some senders put into a header.
 	Event string
 	// Trust is the endpoint's; engine.UnknownTrust is that of a provider's signature.
@@ -110,10 +117,22 @@ func logsOf(document json.RawMessage, as TryAs) (plog.Logs, error) {
 		return ld, nil
 	}
 	ld := plog.NewLogs()
-	entry := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
-	entry.Body().SetStr(string(document))
-	entry.SetEventName(as.Event)
+	list := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	for _, event := range as.events(document) {
+		entry := list.AppendEmpty()
+		entry.Body().SetStr(string(event))
+		entry.SetEventName(as.Event)
+	}
 	return ld, nil
+}
+
+// events are what the endpoint makes of a body.
+func (a TryAs) events(document json.RawMessage) []json.RawMessage {
+	var events []json.RawMessage
+	if a.Array && json.Unmarshal(document, &events) == nil {
+		return events
+	}
+	return []json.RawMessage{document}
 }
 
 func (j *judge) try(ld plog.Logs, as TryAs) []TryResult {
@@ -150,7 +169,7 @@ func (j *judge) tryOne(b *batch, tc logContext, e *entry, as TryAs) TryResult {
 		told[label] = true
 		r.Rules = append(r.Rules, j.shown(label, m))
 	})
-	r.Rules = append(r.Rules, j.passed(e, told)...)
+	r.Rules = append(r.Rules, j.passed(b, tc, e, told)...)
 	return r
 }
 
@@ -163,7 +182,7 @@ func (a TryAs) trust() engine.Trust {
 
 func (a TryAs) delivery() delivery.Delivery {
 	source := engine.Fold(a.Source)
-	return delivery.Delivery{Source: source, Connection: source, Trust: a.trust()}
+	return delivery.Delivery{Source: source, Connection: cmp.Or(a.Connection, source), Trust: a.trust()}
 }
 
 func (j *judge) shown(label int, m made) TryRule {
@@ -188,27 +207,65 @@ func (j *judge) shown(label int, m made) TryRule {
 	return t
 }
 
-// passed are the configuration's own rules that made nothing. Those of a
-// mapping are many, and silent when a record is not for them.
-func (j *judge) passed(e *entry, told map[int]bool) []TryRule {
+// passed are those that made nothing. The rules of a mapping are many, and for
+// few of its events each: where all were silent, the mapping is.
+func (j *judge) passed(b *batch, tc logContext, e *entry, told map[int]bool) []TryRule {
+	ctx := evalContext{b.Context, e}
 	var all []TryRule
+	say := func(label, why string) { all = append(all, TryRule{Rule: label, Links: []engine.Link{}, Why: why}) }
 	for _, g := range j.groups {
 		if g.ready {
+			if !g.told(told) {
+				say(g.label, g.silence(&ctx, tc))
+			}
 			continue
 		}
 		for _, r := range g.rules {
-			if told[r.index] {
-				continue
+			if !told[r.index] {
+				say(r.label, r.silence(&ctx, tc))
 			}
-			why := "the condition does not hold, or there is no item"
-			if !r.concerns(e) {
-				why = "it is for records of " + r.source
-			}
-			all = append(all, TryRule{Rule: r.label, Links: []engine.Link{}, Why: why})
 		}
 	}
 	return all
 }
+
+func (g *group) told(told map[int]bool) bool {
+	return told[g.index] || slices.ContainsFunc(g.rules, func(r *rule) bool { return told[r.index] })
+}
+
+// silence says why a mapping made nothing.
+func (g *group) silence(ctx *evalContext, tc logContext) string {
+	if !g.concerns(ctx.entry) {
+		return "it is for records of " + g.label
+	}
+	ctx.entry.source = g.label
+	if held, err := holds(g.condition, ctx, tc); err == nil && !held {
+		return "the condition does not hold: " + oneLine(g.conditionText)
+	}
+	names := make([]string, len(g.rules))
+	for i, r := range g.rules {
+		names[i] = strings.TrimPrefix(r.label, g.label+"/")
+	}
+	why := "the condition of none of its rules holds: " + strings.Join(names, ", ")
+	if ctx.entry.log.EventName() == "" {
+		why += "; the record names no event"
+	}
+	return why
+}
+
+// silence says why a rule made nothing.
+func (r *rule) silence(ctx *evalContext, tc logContext) string {
+	if !r.concerns(ctx.entry) {
+		return "it is for records of " + r.source
+	}
+	ctx.entry.source = r.sourceOf(ctx.entry)
+	if held, err := holds(r.condition, ctx, tc); err == nil && !held {
+		return "the condition does not hold: " + oneLine(r.conditionText)
+	}
+	return "for_each gives no item"
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func orNull(text string) *string {
 	if text == "" {

@@ -1,6 +1,8 @@
 package evidenceprocessor
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +37,7 @@ func TestTryShowsWhatWouldBeMade(t *testing.T) {
 			"raw_ref":"agent_api:fact:REF"},
 		 "links":[{"subject_id":"order_10231","linked_subject_id":"jo"}],"why":"made"},
 		{"rule":"rules[3]","fact":null,"links":[],"why":"subject_id: the expression gave no value"},
-		{"rule":"rules[1]","fact":null,"links":[],"why":"the condition does not hold, or there is no item"},
+		{"rule":"rules[1]","fact":null,"links":[],"why":"the condition does not hold: Body(\"nothing\") != nil"},
 		{"rule":"rules[2]","fact":null,"links":[],"why":"it is for records of erp"}]}]`
 	if diff := cmp.Diff(normal(t, want), normal(t, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -86,17 +88,88 @@ func TestTryTakesWhatSendersSend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(results) != 1 || len(results[0].Rules) != 1 || results[0].Rules[0].Rule != "stripe/refund_created" || results[0].Rules[0].Fact == nil {
+		if len(results) != 1 || len(results[0].Rules) != 2 || results[0].Rules[1].Rule != "shopify" || results[0].Rules[0].Rule != "stripe/refund_created" || results[0].Rules[0].Fact == nil {
 			t.Errorf("%s: %s", name, text(t, results))
 		}
 	}
-	if results, err := Try(mappingConfig("stripe"), s.Body, TryAs{Source: "shopify"}); err != nil || len(results[0].Rules) != 0 {
+	if results, err := Try(mappingConfig("stripe"), s.Body, TryAs{Source: "shopify"}); err != nil || len(results[0].Rules) != 1 || results[0].Rules[0].Why != "it is for records of stripe" {
 		t.Errorf("of another: %s, %v", text(t, results), err)
 	}
 	shop := readSample(t, "testdata/mappings/shopify/orders_cancelled.json")
 	results, err := Try(mappingConfig("shopify"), shop.Body, TryAs{Event: shop.Event})
 	if err != nil || len(results[0].Rules) != 2 {
 		t.Errorf("by event: %s, %v", text(t, results), err)
+	}
+}
+
+// TestTrySaysWhyNothingWasMade, by each of our own rules and by each mapping of which no rule is for the record.
+func TestTrySaysWhyNothingWasMade(t *testing.T) {
+	t.Parallel()
+	config := mappingConfig("stripe", "shopify")
+	other, items := noteRule(), noteRule()
+	other.Source, other.Condition = "erp", ""
+	items.Condition, items.ForEach = `Body("object") == "event"`, `List("lines.*")`
+	config.Rules = []RuleConfig{other, items}
+	why := func(body string, as TryAs) map[string]string {
+		results, err := Try(config, []byte(body), as)
+		if err != nil || len(results) != 1 {
+			t.Fatalf("%v, %v", results, err)
+		}
+		all := map[string]string{}
+		for _, r := range results[0].Rules {
+			all[r.Rule] = r.Why
+		}
+		return all
+	}
+	got := why(`{"object":"event","livemode":false,"id":"evt_1"}`, TryAs{Source: "stripe"})
+	want := map[string]string{
+		"stripe":   `the condition does not hold: Body("object") == "event" and Body("livemode") == true`,
+		"shopify":  "it is for records of shopify",
+		"rules[0]": "it is for records of erp",
+		"rules[1]": "for_each gives no item",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stripe's test mode (-want +got):\n%s", diff)
+	}
+	got = why(`{"id":1}`, TryAs{Source: "shopify"})
+	want = map[string]string{
+		"stripe":   "it is for records of stripe",
+		"shopify":  "the condition of none of its rules holds: order_cancelled, order_fulfilled, order_status, refund_created, refund_pending, refund_failed; the record names no event",
+		"rules[0]": "it is for records of erp",
+		"rules[1]": `the condition does not hold: Body("object") == "event"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shopify without a topic (-want +got):\n%s", diff)
+	}
+	if got := why(`{"id":1}`, TryAs{Source: "shopify", Event: "shop/update"})["shopify"]; strings.Contains(got, "names no event") {
+		t.Errorf("with a topic: %s", got)
+	}
+}
+
+// TestTryTakesAnArrayAsTheEndpointDoes: several events, or one.
+func TestTryTakesAnArrayAsTheEndpointDoes(t *testing.T) {
+	t.Parallel()
+	body := []byte("[" + note + "," + note + "]")
+	for array, want := range map[bool]int{true: 2, false: 1} {
+		results, err := Try(withRules(noteRule()), body, TryAs{Source: "crm", Connection: "crm-eu", Array: array})
+		if err != nil || len(results) != want || *results[0].Connection != "crm-eu" || (results[0].Rules[0].Fact != nil) != array {
+			t.Errorf("array %t: %s, %v", array, text(t, results), err)
+		}
+	}
+}
+
+func TestSourcesOfAConfiguration(t *testing.T) {
+	t.Parallel()
+	config := mappingConfig("stripe", "shopify")
+	erp := noteRule()
+	erp.Source = "ERP"
+	config.Rules = []RuleConfig{erp}
+	if names, any := config.Sources(); !slices.Equal(names, []string{"erp", "shopify", "stripe"}) || any {
+		t.Errorf("%v, any %t", names, any)
+	}
+	config.Rules = append(config.Rules, noteRule())
+	if _, any := config.Sources(); !any {
+		t.Error("a rule without a source is for no particular one")
 	}
 }
 

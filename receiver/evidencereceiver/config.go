@@ -1,6 +1,7 @@
 package evidencereceiver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -169,24 +170,17 @@ func (c *Config) checkServer() []error {
 	return errs
 }
 
+// unsigned is the endpoint without what checks signatures.
+func (c *EndpointConfig) unsigned(name string) *endpoint {
+	return &endpoint{
+		name: name, path: cmp.Or(c.Path, "/"+name), events: cmp.Or(c.Events, oneEvent),
+		delivery: delivery.Delivery{Tenant: c.Tenant, Source: cmp.Or(c.Source, name), Connection: cmp.Or(c.Connection, name)},
+	}
+}
+
 // compile makes an endpoint. Errors start with the key.
 func (c *EndpointConfig) compile(name string) (*endpoint, []error) {
-	e := &endpoint{
-		name: name, path: c.Path, events: c.Events,
-		delivery: delivery.Delivery{Tenant: c.Tenant, Source: c.Source, Connection: c.Connection},
-	}
-	if e.path == "" {
-		e.path = "/" + name
-	}
-	if e.events == "" {
-		e.events = oneEvent
-	}
-	if e.delivery.Source == "" {
-		e.delivery.Source = name
-	}
-	if e.delivery.Connection == "" {
-		e.delivery.Connection = name
-	}
+	e := c.unsigned(name)
 	errs := c.checkNames(e)
 	found, ok := scheme.Find(c.Scheme)
 	if !ok {
