@@ -184,6 +184,19 @@ var checks = []check{
 	{"store-in-memory", "a default", evidenceConfig, []part{{"${env:STORE}", "${env:STORE:-memory:}"}}, []string{"8:5: exporter ledger writes into memory"}},
 	{"store-in-memory", "a file", evidenceConfig, []part{{"${env:STORE}", "${env:STORE:-sqlite:countersign.db}"}}, nil},
 
+	{"store-not-durable", "a temporary folder", evidenceConfig, []part{{"${env:STORE}", "sqlite:/tmp/countersign.db"}},
+		[]string{"8:5: exporter ledger keeps its store in a folder that is emptied"}},
+	{"store-not-durable", "a default", evidenceConfig, []part{{"${env:STORE}", "${env:STORE:-sqlite:/var/tmp/x/../c.db?_pragma=x}"}},
+		[]string{"8:5: exporter ledger keeps its store in a folder that is emptied"}},
+	{"store-not-durable", "another folder", evidenceConfig, []part{{"${env:STORE}", "sqlite:/var/lib/tmp/countersign.db"}}, nil},
+	{"store-not-durable", "a server", evidenceConfig, []part{{"${env:STORE}", "postgres:///tmp?sslmode=verify-full"}}, nil},
+
+	{"filtered-evidence", "before the rules", evidenceConfig,
+		[]part{{"processors:\n", "processors:\n  filter/x: {error_mode: ignore}\n"}, {"[evidence]\n      exporters", "[filter/x, evidence]\n      exporters"}},
+		[]string{"20:20: processor filter/x drops records before ledger, which writes evidence, in pipeline logs"}},
+	{"filtered-evidence", "before what agents do", agentsConfig,
+		[]part{{"  agent_action: {}\n", "  agent_action: {}\n  filter: {error_mode: ignore}\n"}, {"[agent_action]", "[filter, agent_action]"}}, nil},
+
 	{"sampled-away", "a sampler", agentsConfig,
 		[]part{{"  agent_action: {}\n", "  agent_action: {}\n  probabilistic_sampler: {sampling_percentage: 10}\n"}, {"[agent_action]", "[agent_action, probabilistic_sampler]"}},
 		[]string{"19:34: processor probabilistic_sampler drops telemetry before ledger in pipeline traces"}},

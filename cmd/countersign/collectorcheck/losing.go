@@ -39,6 +39,16 @@ var losing = []Rule{
 		storeInMemory,
 	},
 	{
+		"store-not-durable",
+		"everything that was recorded is gone when the folder is emptied, which a restart of the machine may do",
+		storeNotDurable,
+	},
+	{
+		"filtered-evidence",
+		"its sender is told that it was taken, and it is kept nowhere, neither as a fact nor among what was rejected",
+		filteredEvidence,
+	},
+	{
 		"sampled-away",
 		"an action or a fact that was sampled away was never recorded, and no verdict says so",
 		sampledAway,
@@ -175,10 +185,11 @@ func queueStorages(d *document) []string {
 
 func isTemporary(folder setting) bool {
 	text, ok := folder.text()
-	if !ok {
-		return false
-	}
-	text = filepath.ToSlash(filepath.Clean(text))
+	return ok && isBelowTemporary(text)
+}
+
+func isBelowTemporary(path string) bool {
+	text := filepath.ToSlash(filepath.Clean(path))
 	return slices.ContainsFunc([]string{"/tmp", "/var/tmp", "/dev/shm", "/run"}, func(dir string) bool {
 		return text == dir || strings.HasPrefix(text, dir+"/")
 	})
@@ -190,6 +201,37 @@ func storeInMemory(d *document, report reporter) {
 			report(store, "write sqlite:PATH or postgres://HOST/DATABASE", "exporter %s writes into memory", e.id)
 		}
 	})
+}
+
+func storeNotDurable(d *document, report reporter) {
+	eachLedger(d, func(e component) {
+		store := e.get("store")
+		text, _ := store.text()
+		path, isFile := strings.CutPrefix(text, "sqlite:")
+		if isFile && isBelowTemporary(path) {
+			report(store, "choose a folder that outlives a restart of the machine, like sqlite:/var/lib/countersign/countersign.db",
+				"exporter %s keeps its store in a folder that is emptied", e.id)
+		}
+	})
+}
+
+func filteredEvidence(d *document, report reporter) {
+	for i := range d.pipelines {
+		p := &d.pipelines[i]
+		for _, e := range p.ledgers() {
+			if !isEvidence(e) {
+				continue
+			}
+			for _, o := range d.origins(p) {
+				for _, processor := range o.passed {
+					if processor.kind() == "filter" {
+						report(processor.at, "remove it, and say in the condition of a rule of the evidence processor what becomes a fact",
+							"processor %s drops records before %s, which writes evidence, in pipeline %s", processor.id, e.id, p.name)
+					}
+				}
+			}
+		}
+	}
 }
 
 func sampledAway(d *document, report reporter) {
