@@ -119,6 +119,9 @@ func (e *Emitter) Run(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
 		n, err := e.round(ctx)
+		if err != nil && n == 0 && ctx.Err() != nil {
+			break // it was ended before it had leased anything: that is no failure
+		}
 		if err != nil {
 			failures++
 			e.Logger.Warn("sending verdicts failed; trying again", "failures", failures, "error", err)
