@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -22,34 +25,98 @@ type answers struct {
 	service *Service
 
 	mu       sync.Mutex
-	awaited  map[gateKey]*answerTo
+	awaited  map[gateKey][]*answerTo
 	underWay bool
 }
 
+// answerTo is what those who waited for one action are told. All but ready may
+// be read once that is closed, and is not changed any more.
 type answerTo struct {
 	ready chan struct{}
 	shown view.Verification
 	err   error
+	// gate is where they wait; nil for who asked at once.
+	gate *gate
+
+	once    sync.Once
+	text    []byte
+	textErr error
+}
+
+func newAnswerTo(g *gate) *answerTo { return &answerTo{ready: make(chan struct{}), gate: g} }
+
+func (to *answerTo) isReady() bool {
+	select {
+	case <-to.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// settled says whether the verdict is, on the action as it stands, with nothing left to be judged.
+func (to *answerTo) settled() bool {
+	return to.shown.Status == ledger.Settled && !to.shown.ActionChanged && to.shown.Settlement.NextCheckAt == nil
+}
+
+// body is the JSON of Waited. What all who waited share is encoded once.
+func (to *answerTo) body(waitedSeconds float64) ([]byte, error) {
+	to.once.Do(func() {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false) // as huma does
+		if to.textErr = encoder.Encode(to.shown); to.textErr == nil {
+			to.text = bytes.TrimSuffix(text.Bytes(), []byte("}\n"))
+		}
+	})
+	if to.textErr != nil {
+		return nil, to.textErr
+	}
+	seconds, err := json.Marshal(waitedSeconds)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(make([]byte, 0, len(to.text)+64), "%s,\"timed_out\":%t,\"waited_seconds\":%s}\n", to.text, !to.settled(), seconds), nil
 }
 
 // get looks at the action at this moment or later. The caller's right to read it was checked.
-func (a *answers) get(ctx context.Context, key gateKey) (view.Verification, error) {
+func (a *answers) get(ctx context.Context, key gateKey) (*answerTo, error) {
 	a.mu.Lock()
-	to, gathers := a.awaited[key]
-	if !gathers {
-		to = &answerTo{ready: make(chan struct{})}
-		a.awaited[key] = to
+	var to *answerTo
+	if gathered := a.awaited[key]; len(gathered) > 0 {
+		to = gathered[0]
+	} else {
+		to = newAnswerTo(nil)
+		a.awaited[key] = []*answerTo{to}
 	}
-	if !a.underWay {
-		a.underWay = true
-		go a.work(context.WithoutCancel(ctx))
-	}
+	a.begin()
 	a.mu.Unlock()
 	select {
 	case <-to.ready:
-		return to.shown, to.err
+		return to, to.err
 	case <-ctx.Done():
-		return view.Verification{}, a.service.asProblem(ctx, ctx.Err())
+		return nil, a.service.asProblem(ctx, ctx.Err())
+	}
+}
+
+// ask looks at the actions of gates that have opened, and lets those who wait there know.
+func (a *answers) ask(opened []*gate) {
+	if len(opened) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, g := range opened {
+		a.awaited[g.key] = append(a.awaited[g.key], g.answer)
+	}
+	a.begin()
+}
+
+// begin needs the lock.
+func (a *answers) begin() {
+	if !a.underWay {
+		a.underWay = true
+		go a.work(context.Background())
 	}
 }
 
@@ -66,21 +133,21 @@ func (a *answers) work(ctx context.Context) {
 	}
 }
 
-func (a *answers) take() map[string]map[string]*answerTo {
+func (a *answers) take() map[string]map[string][]*answerTo {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.awaited) == 0 {
 		a.underWay = false
 		return nil
 	}
-	batch, n := map[string]map[string]*answerTo{}, 0
+	batch, n := map[string]map[string][]*answerTo{}, 0
 	for key, to := range a.awaited {
 		if n == answerBatch {
 			break
 		}
 		n++
 		if batch[key.tenant] == nil {
-			batch[key.tenant] = map[string]*answerTo{}
+			batch[key.tenant] = map[string][]*answerTo{}
 		}
 		batch[key.tenant][key.claimID] = to
 		delete(a.awaited, key)
@@ -88,7 +155,7 @@ func (a *answers) take() map[string]map[string]*answerTo {
 	return batch
 }
 
-func (a *answers) answer(ctx context.Context, tenant string, asked map[string]*answerTo) {
+func (a *answers) answer(ctx context.Context, tenant string, asked map[string][]*answerTo) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	claims := make([]string, 0, len(asked))
@@ -100,16 +167,22 @@ func (a *answers) answer(ctx context.Context, tenant string, asked map[string]*a
 		shown, err = a.service.showAll(ctx, tx, tenant, claims)
 		return err
 	})
-	for claim, to := range asked {
+	var gates []*gate
+	for claim, gathered := range asked {
 		found, known := shown[claim]
-		switch {
-		case err != nil:
-			to.err = err
-		case !known:
-			to.err = notFound("no action %q is recorded", clip(claim))
+		for _, to := range gathered {
+			to.shown, to.err = found, err
+			if err == nil && !known {
+				to.err = notFound("no action %q is recorded", clip(claim))
+			}
+			close(to.ready)
+			if to.gate != nil {
+				gates = append(gates, to.gate)
+			}
 		}
-		to.shown = found
-		close(to.ready)
+	}
+	if len(gates) > 0 {
+		a.service.Hub.wake(gates)
 	}
 }
 

@@ -3,7 +3,10 @@ package api
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
@@ -110,7 +113,10 @@ func (h *handler) actions() {
 		func(ctx context.Context, caller Caller, in *RefInput) (*output[History], error) {
 			return body(h.Runs(ctx, caller, in.Ref))
 		})
-	register(h, operation(waitOperation, http.MethodGet, ref+"/wait", "Wait until the verdict is settled", keys.Read, 404, 409, 422), keys.Read, h.getWait)
+	wait := operation(waitOperation, http.MethodGet, ref+"/wait", "Wait until the verdict is settled", keys.Read, 404, 409, 422)
+	schema := h.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Waited](), true, "")
+	wait.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
+	register(h, wait, keys.Read, h.getWait)
 }
 
 func body[T any](value T, err error) (*output[T], error) {
@@ -150,7 +156,7 @@ func (h *handler) postVerify(ctx context.Context, caller Caller, in *bodyInput) 
 	return body(h.Verify(ctx, caller, text))
 }
 
-func (h *handler) getWait(ctx context.Context, caller Caller, in *waitInput) (*output[Waited], error) {
+func (h *handler) getWait(ctx context.Context, caller Caller, in *waitInput) (*huma.StreamResponse, error) {
 	timeout := MaxWait
 	if in.Timeout < MaxWait.Seconds() {
 		timeout = time.Duration(in.Timeout * float64(time.Second))
@@ -159,7 +165,25 @@ func (h *handler) getWait(ctx context.Context, caller Caller, in *waitInput) (*o
 	control := http.NewResponseController(in.HTTP.response)
 	_ = control.SetReadDeadline(time.Time{})
 	_ = control.SetWriteDeadline(time.Now().Add(timeout + h.RequestTimeout))
-	return body(h.Wait(ctx, caller, in.Ref, timeout))
+	w, err := h.arrive(ctx, caller, in.Ref, timeout)
+	if err != nil {
+		return nil, err
+	}
+	if h.holdOnly(w, in.HTTP, timeout) {
+		return &huma.StreamResponse{Body: func(huma.Context) {}}, nil
+	}
+	to, err := w.stay(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := to.body(w.waited())
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "application/json")
+		_, _ = hc.BodyWriter().Write(text) // the client may be gone
+	}}, nil
 }
 
 // evidence is the endpoint of facts.

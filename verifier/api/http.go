@@ -45,6 +45,8 @@ type handler struct {
 	mux       *http.ServeMux
 	bodies    *semaphore.Weighted
 	readiness readiness
+	// seconds is how long requests took, by route, method and status.
+	seconds *prometheus.HistogramVec
 }
 
 // Handler serves a Service under /v1, with the OpenAPI description made from

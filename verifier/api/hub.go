@@ -12,22 +12,31 @@ import (
 // Hub holds those who wait for verdicts to settle. Waiters on one action share
 // a gate; runs that this process stored open it at once, and those of other
 // processes when the store wakes or at the next poll, with one query for all
-// waiters of a tenant.
+// waiters of a tenant (a thousand of them at most).
 type Hub struct {
 	store  ledger.Ledger
 	poll   time.Duration
 	logger *slog.Logger
 
-	mu     sync.Mutex
-	gates  map[gateKey]*gate
-	closed chan struct{}
+	// opened is told which gates have opened: their answers are looked up then.
+	opened func([]*gate)
+
+	mu      sync.Mutex
+	gates   map[gateKey]*gate
+	closed  chan struct{}
+	held    int           // calls that wait with only their connection
+	drained chan struct{} // closed when nobody is held any more; nil unless somebody asks
 }
 
 type gateKey struct{ tenant, claimID string }
 
+// gate is what waiters on one action share. It opens once.
 type gate struct {
-	open    chan struct{}
+	key     gateKey
+	answer  *answerTo
 	waiters int
+	// held are those of the waiters that are to be woken; each knows its place.
+	held []*held
 }
 
 // Bounds of a scan for verdicts that other processes stored.
@@ -66,50 +75,152 @@ func (h *Hub) Waiters() int {
 
 // Stored opens the gates of runs that settled. Give it to settle.Config.OnStored.
 func (h *Hub) Stored(tenant string, runs []ledger.Run) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	var keys []gateKey
 	for i := range runs {
 		if runs[i].Status == ledger.Settled {
-			h.open(gateKey{tenant, runs[i].ClaimID})
+			keys = append(keys, gateKey{tenant, runs[i].ClaimID})
 		}
 	}
+	h.open(keys)
 }
 
-// open needs the lock. A gate that is open is forgotten: who comes later reads the store.
-func (h *Hub) open(key gateKey) {
-	if g, ok := h.gates[key]; ok {
-		close(g.open)
-		delete(h.gates, key)
+// open forgets gates: who comes later reads the store. Those who wait are let go
+// with what is read now.
+func (h *Hub) open(keys []gateKey) {
+	var opened []*gate
+	h.mu.Lock()
+	for _, key := range keys {
+		if g, ok := h.gates[key]; ok {
+			delete(h.gates, key)
+			opened = append(opened, g)
+		}
+	}
+	h.mu.Unlock()
+	if len(opened) > 0 {
+		h.opened(opened)
 	}
 }
 
 // join adds a waiter; it must leave.
-func (h *Hub) join(tenant, claimID string) (*gate, gateKey) {
+func (h *Hub) join(key gateKey) *gate {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := gateKey{tenant, claimID}
 	g, ok := h.gates[key]
 	if !ok {
-		g = &gate{open: make(chan struct{})}
+		g = &gate{key: key}
+		g.answer = newAnswerTo(g)
 		h.gates[key] = g
 	}
 	g.waiters++
-	return g, key
+	return g
 }
 
-func (h *Hub) leave(key gateKey, g *gate) {
+func (h *Hub) leave(g *gate) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g.waiters--
-	if g.waiters == 0 && h.gates[key] == g {
-		delete(h.gates, key)
+	if g.waiters == 0 && h.gates[g.key] == g {
+		delete(h.gates, g.key)
+	}
+}
+
+// take lets a call be held, unless the hub has ended.
+func (h *Hub) take() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended() {
+		return false
+	}
+	h.held++
+	return true
+}
+
+// drop ends what take began.
+func (h *Hub) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held--
+	if h.held == 0 && h.drained != nil {
+		close(h.drained)
+		h.drained = nil
+	}
+}
+
+// Drain waits until all whom Run let go when it ended have been answered, or ctx ends.
+func (h *Hub) Drain(ctx context.Context) error {
+	h.mu.Lock()
+	if h.held == 0 {
+		h.mu.Unlock()
+		return nil
+	}
+	if h.drained == nil {
+		h.drained = make(chan struct{})
+	}
+	drained := h.drained
+	h.mu.Unlock()
+	select {
+	case <-drained:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// enlist says that a call is to be woken when its gate's answer is ready; false
+// when nobody would wake it any more.
+func (h *Hub) enlist(d *held) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d.gate.answer.isReady() || h.ended() {
+		return false
+	}
+	d.place = len(d.gate.held)
+	d.gate.held = append(d.gate.held, d)
+	return true
+}
+
+func (h *Hub) delist(d *held) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := d.gate.held
+	if d.place >= len(all) || all[d.place] != d {
+		return
+	}
+	last := len(all) - 1
+	all[d.place] = all[last]
+	all[d.place].place = d.place
+	all[last] = nil
+	d.gate.held = all[:last]
+}
+
+// wake wakes those who are held at gates whose answers are ready.
+func (h *Hub) wake(gates []*gate) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range gates {
+		for _, d := range g.held {
+			d.wake()
+		}
+		g.held = nil
+	}
+}
+
+// end lets all go.
+func (h *Hub) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.closed)
+	for _, g := range h.gates {
+		for _, d := range g.held {
+			d.wake()
+		}
 	}
 }
 
 // Run looks for verdicts that other processes stored, until ctx ends; then it
 // lets all waiters go with what is known. Call it once.
 func (h *Hub) Run(ctx context.Context) error {
-	defer close(h.closed)
+	defer h.end()
 	wake, err := h.store.Wake(ctx)
 	if err != nil {
 		return err
@@ -177,11 +288,11 @@ func (h *Hub) scanBatch(ctx context.Context, tenant string, claims []string) err
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, claim := range settled {
-		h.open(gateKey{tenant, claim})
+	keys := make([]gateKey, len(settled))
+	for i, claim := range settled {
+		keys[i] = gateKey{tenant, claim}
 	}
+	h.open(keys)
 	return nil
 }
 

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -62,7 +64,11 @@ func (h *handler) authenticate(right keys.Right) func(huma.Context, func(huma.Co
 			next(huma.WithValue(hc, callerContext, caller))
 			return
 		}
-		defer func() { h.note(r, use) }()
+		defer func() {
+			if !isHeld(w) { // it is noted when it is answered
+				h.note(r, use)
+			}
+		}()
 		next(huma.WithValue(hc, callerContext, caller))
 		if use.Status = hc.Status(); use.Status == 0 { // nothing set it
 			use.Status = http.StatusOK
@@ -132,14 +138,20 @@ func secretOf(header http.Header) (configopaque.String, error) {
 
 // WriteProblem answers a request with a problem.
 func WriteProblem(w http.ResponseWriter, p *Problem) {
+	text := p.write(w.Header())
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(text) // the client may be gone
+}
+
+// write completes the header of an answer and returns its body.
+func (p *Problem) write(header http.Header) []byte {
 	text, err := json.Marshal(p)
 	if err != nil { // texts and numbers always encode
 		text = []byte(`{"title":"Internal Server Error","status":500}`)
 	}
-	maps.Copy(w.Header(), p.GetHeaders())
-	w.Header().Set("Content-Type", p.ContentType(""))
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(text, '\n')) // the client may be gone
+	maps.Copy(header, p.GetHeaders())
+	header.Set("Content-Type", p.ContentType(""))
+	return append(text, '\n')
 }
 
 // humaProblem is one of huma's own errors: a parameter that breaks its schema.
@@ -239,11 +251,11 @@ func (h *handler) recover(next http.Handler) http.Handler {
 
 // measure counts requests by route, method and status, and how long they took.
 func (h *handler) measure(next http.Handler) http.Handler {
-	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	h.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "countersign_http_request_duration_seconds", Help: "Time to answer a request; waiting counts.",
 		Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{"route", "method", "status"})
-	h.Registry.MustRegister(seconds)
+	h.Registry.MustRegister(h.seconds)
 	if h.Hub != nil {
 		h.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "countersign_waiters", Help: "Calls that wait for a verdict to settle.",
@@ -258,10 +270,10 @@ func (h *handler) measure(next http.Handler) http.Handler {
 		started := time.Now()
 		recorder := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(recorder, r)
-		if recorder.status == http.StatusOK && routeOf(r) == eventsPath {
-			return // how long somebody listened says nothing about answering
+		if recorder.held || recorder.status == http.StatusOK && routeOf(r) == eventsPath {
+			return // it is not answered yet; and how long somebody listened says nothing about answering
 		}
-		seconds.WithLabelValues(routeOf(r), methodOf(r), strconv.Itoa(recorder.status)).Observe(time.Since(started).Seconds())
+		h.seconds.WithLabelValues(routeOf(r), methodOf(r), strconv.Itoa(recorder.status)).Observe(time.Since(started).Seconds())
 	})
 }
 
@@ -285,6 +297,20 @@ func methodOf(r *http.Request) string {
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
+	held   bool
+}
+
+// Hijack hands the connection over.
+func (s *statusRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(s.ResponseWriter).Hijack()
+	s.held = err == nil
+	return conn, buffered, err
+}
+
+// isHeld says that a request is answered later, by who took its connection.
+func isHeld(w http.ResponseWriter) bool {
+	recorder, ok := w.(*statusRecorder)
+	return ok && recorder.held
 }
 
 func (s *statusRecorder) WriteHeader(status int) {

@@ -25,7 +25,7 @@ type Config struct {
 	// Now is the time of recording and of dry runs.
 	Now func() engine.Instant
 	// Hub holds those who wait for a verdict. Give its Stored to settle.Config.OnStored
-	// and run it; without one, Wait answers at once.
+	// and run it; without one, Wait answers at once. It serves one Service.
 	Hub *Hub
 	// Feed tells events; run it. Without one, nobody can listen.
 	Feed *feed.Feed
@@ -50,7 +50,10 @@ func NewService(c Config) *Service {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Service{Config: c}
-	s.answers = &answers{service: s, awaited: map[gateKey]*answerTo{}}
+	s.answers = &answers{service: s, awaited: map[gateKey][]*answerTo{}}
+	if s.Hub != nil {
+		s.Hub.opened = s.answers.ask
+	}
 	return s
 }
 

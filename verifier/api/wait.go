@@ -27,37 +27,122 @@ type Waited struct {
 // since it was recorded anew with other content, is verified first, when the
 // caller may ask for that. Waiting moves no verdict: facts decide.
 func (s *Service) Wait(ctx context.Context, caller Caller, ref string, timeout time.Duration) (Waited, error) {
-	if err := caller.need(keys.Read); err != nil {
-		return Waited{}, err
-	}
-	started := time.Now()
-	deadline := started.Add(min(timeout, MaxWait))
-	stored, err := s.stored(ctx, caller.Tenant, ref)
+	w, err := s.arrive(ctx, caller, ref, timeout)
 	if err != nil {
 		return Waited{}, err
+	}
+	to, err := w.stay(ctx)
+	if err != nil {
+		return Waited{}, err
+	}
+	return Waited{to.shown, !to.settled(), w.waited()}, nil
+}
+
+// wait is one call that waits for one action.
+type wait struct {
+	*Service
+	caller            Caller
+	key               gateKey
+	started, deadline time.Time
+	// gate is nil when there is nothing to wait for.
+	gate *gate
+}
+
+// arrive looks the action up and joins its gate when it has to. Who arrives
+// must stay, or leave.
+func (s *Service) arrive(ctx context.Context, caller Caller, ref string, timeout time.Duration) (*wait, error) {
+	if err := caller.need(keys.Read); err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	stored, err := s.stored(ctx, caller.Tenant, ref)
+	if err != nil {
+		return nil, err
 	}
 	done, err := standing(stored)
 	if err != nil {
-		return Waited{}, s.asProblem(ctx, err)
+		return nil, s.asProblem(ctx, err)
 	}
-	key := gateKey{caller.Tenant, stored.ClaimID}
-	stored = ledger.StoredAction{} // what is looked up again after the waiting is not held meanwhile
+	w := &wait{Service: s, caller: caller, key: gateKey{caller.Tenant, stored.ClaimID}, started: started, deadline: started.Add(min(timeout, MaxWait))}
+	if done {
+		return w, nil
+	}
+	return w, w.join(ctx)
+}
+
+// join takes a place at the gate, unless there is nothing to wait for. It joins
+// before it looks again, so that a verdict that settles in between is not missed.
+func (w *wait) join(ctx context.Context) error {
+	if w.Hub == nil {
+		return nil
+	}
+	w.gate = w.Hub.join(w.key)
+	done, err := w.lookAgain(ctx, w.caller, w.key.claimID)
+	if err != nil || done {
+		w.leave()
+	}
+	return err
+}
+
+// leave gives the place at the gate back.
+func (w *wait) leave() {
+	if w.gate != nil {
+		w.Hub.leave(w.gate)
+		w.gate = nil
+	}
+}
+
+// stay waits, and returns what is known then.
+func (w *wait) stay(ctx context.Context) (*answerTo, error) {
+	defer w.leave()
 	for {
-		if s.Hub != nil && !done {
-			if err := s.hold(ctx, caller, key.claimID, time.Until(deadline)); err != nil {
-				return Waited{}, err
-			}
+		if err := w.hold(ctx); err != nil {
+			return nil, err
 		}
-		shown, err := s.answers.get(ctx, key)
-		if err != nil {
-			return Waited{}, err
+		to, err := w.look(ctx)
+		if err != nil || w.enough(to) {
+			return to, err
 		}
-		done = shown.Status == ledger.Settled && !shown.ActionChanged && shown.Settlement.NextCheckAt == nil
-		if done || s.Hub == nil || s.Hub.ended() || !time.Now().Before(deadline) {
-			return Waited{shown, !done, time.Since(started).Round(time.Millisecond).Seconds()}, nil
+		if err := w.join(ctx); err != nil {
+			return nil, err
 		}
 	}
 }
+
+// hold waits at the gate.
+func (w *wait) hold(ctx context.Context) error {
+	if w.gate == nil {
+		return nil
+	}
+	timer := time.NewTimer(time.Until(w.deadline))
+	defer timer.Stop()
+	select {
+	case <-w.gate.answer.ready:
+	case <-timer.C:
+	case <-w.Hub.closed:
+	case <-ctx.Done():
+		return w.asProblem(ctx, ctx.Err())
+	}
+	return nil
+}
+
+// look returns what was read when the gate opened, and otherwise what stands now. It leaves the gate.
+func (w *wait) look(ctx context.Context) (*answerTo, error) {
+	g := w.gate
+	w.leave()
+	if g != nil && g.answer.isReady() {
+		return g.answer, g.answer.err
+	}
+	return w.answers.get(ctx, w.key)
+}
+
+// enough says whether the caller is told this, because it is settled or there is no more time.
+func (w *wait) enough(to *answerTo) bool {
+	return to.settled() || w.Hub == nil || w.Hub.ended() || !time.Now().Before(w.deadline)
+}
+
+// waited is for how long, in seconds.
+func (w *wait) waited() float64 { return time.Since(w.started).Round(time.Millisecond).Seconds() }
 
 // standing says whether the verdict on the action as it stands is settled and
 // nothing waits to be judged. A verdict on what it said before lets nobody
@@ -76,26 +161,6 @@ func settled(stored ledger.StoredAction) (bool, error) {
 	}
 	changed, err := view.ActionChanged(stored.Action, stored.Latest)
 	return !changed, err
-}
-
-// hold waits at the action's gate. It joins before it looks again, so that a
-// verdict that settles in between is not missed.
-func (s *Service) hold(ctx context.Context, caller Caller, claimID string, timeout time.Duration) error {
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	g, key := s.Hub.join(caller.Tenant, claimID)
-	defer s.Hub.leave(key, g)
-	if done, err := s.lookAgain(ctx, caller, claimID); err != nil || done {
-		return err
-	}
-	select {
-	case <-g.open:
-	case <-timer.C:
-	case <-s.Hub.closed:
-	case <-ctx.Done():
-		return s.asProblem(ctx, ctx.Err())
-	}
-	return nil
 }
 
 // lookAgain says whether there is nothing to wait for, and verifies what nobody has.

@@ -264,3 +264,51 @@ func TestConnectionStorm(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldCallsTakePlaces: who waits for a verdict is connected, though the server has given the connection away.
+func TestHeldCallsTakePlaces(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	const most = 2
+	c.Limits.Connections = most
+	recorder := key(t, c, ledger.RoleRecorder)
+	s := serving(t, c)
+	post := s.connect(t, fmt.Sprintf("POST /v1/actions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: %s\r\nContent-Length: %d\r\n\r\n%s", recorder, len(action), action))
+	wantAnswer(t, "record", post, http.StatusCreated, "act_1")
+	_ = post.Close()
+	held := make([]net.Conn, most)
+	for i := range held {
+		held[i] = s.connect(t, "GET /v1/actions/act_1/wait?timeout=60 HTTP/1.1\r\nHost: x\r\nX-API-Key: "+recorder+"\r\n\r\n")
+	}
+	const probe = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+	ask := func(status int) {
+		t.Helper()
+		deadline := time.Now().Add(patience)
+		for {
+			connection := s.connect(t, probe)
+			got, err := statusOf(connection)
+			_ = connection.Close()
+			if err == nil && got == status {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d %v, want %d", got, err, status)
+			}
+		}
+	}
+	ask(http.StatusServiceUnavailable)
+	for _, connection := range held {
+		_ = connection.Close()
+	}
+	ask(http.StatusOK)
+}
+
+// TestSilentConnectionsHoldUpNobody: more of them than may be new at once.
+func TestSilentConnectionsHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	s := servingWith(t, settings(t), Options{headerTimeout: time.Hour}) // nobody is cut off for being silent
+	for range 2*mostNew + 10 {
+		s.connect(t, "")
+	}
+	wantAnswer(t, "one that asks", s.connect(t, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), http.StatusOK, "ok")
+}

@@ -366,7 +366,7 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 }
 
 func (s *sidecar) accept(listener net.Listener) error {
-	listener = (&crowd{most: int64(s.Limits.Connections)}).hold(s.server, listener)
+	listener = hold(s.server, listener, s.Limits.Connections)
 	var err error
 	if s.TLS != nil {
 		err = s.server.ServeTLS(listener, "", "")
@@ -382,7 +382,7 @@ func (s *sidecar) accept(listener net.Listener) error {
 func (s *sidecar) shutdown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.ShutdownTimeout)
 	defer cancel()
-	err := s.server.Shutdown(ctx)
+	err := errors.Join(s.server.Shutdown(ctx), s.hub.Drain(ctx))
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.Logger.Warn("requests were cut off at shutdown", "after", s.ShutdownTimeout)
 		return s.server.Close()
