@@ -352,6 +352,13 @@ type Retention interface {
 	// ExpireKeyEvents removes uses of keys, and refused ones, that happened before
 	// the horizon for the last time. What was done to a key stays.
 	ExpireKeyEvents(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
+	// ExpireWebhooks removes deliveries that finished before the horizon, and those
+	// that wait without having been due since: nobody sends them any more.
+	ExpireWebhooks(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
+	// ExpireParkings looks at the next events of parked work from before the horizon
+	// and removes those whose action is parked no longer. What stands behind the
+	// newest run stays, so that no position is given twice.
+	ExpireParkings(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)
 	// ExpireTraceContexts looks at the next trace contexts that were recorded
 	// before the horizon and removes those that can complete no action any more.
 	ExpireTraceContexts(ctx context.Context, tenant string, page ExpiryPage) (Expired, error)

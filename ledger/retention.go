@@ -51,8 +51,11 @@ type Expiry struct {
 	Facts, Reports, Contexts             int
 	KeptFacts, KeptReports, KeptContexts int
 	// Rejected counts rejected facts that were removed, KeyEvents uses of keys in
-	// the audit log; nothing needs them.
-	Rejected, KeyEvents int
+	// the audit log, Webhooks deliveries; nothing needs them.
+	Rejected, KeyEvents, Webhooks int
+	// Parkings counts events of parked work that were removed, KeptParkings those
+	// that are as old and whose action is still parked or is the last in the sequence.
+	Parkings, KeptParkings int
 }
 
 // Expire removes the facts, the reports and the trace contexts of one tenant that are older than
@@ -74,7 +77,10 @@ type Expiry struct {
 //
 // Runs, verdicts, their documents and the chain always stay. Rejected facts go
 // when they did not come again since the horizon, and so do uses of keys; what
-// was done to keys stays in their audit log.
+// was done to keys stays in their audit log. Deliveries of webhooks go when they
+// finished before the horizon, or have waited since without being due again, as
+// those of endpoints do that were taken out of the settings. Events of parked work
+// go once the action is parked no longer.
 func Expire(ctx context.Context, store Ledger, tenant string, horizon, now engine.Instant, rehearse bool, progress func(Expiry)) (Expiry, error) {
 	if horizon > now.Sub(LeastRetention) {
 		return Expiry{}, fmt.Errorf("%w: less than 30 days would be kept; reversals and late facts need what is younger", engine.ErrDuration)
@@ -103,6 +109,14 @@ func Expire(ctx context.Context, store Ledger, tenant string, horizon, now engin
 		return e.done, err
 	}
 	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireKeyEvents(ctx, tenant, p) }, &e.done.KeyEvents, &kept)
+	if err != nil {
+		return e.done, err
+	}
+	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireWebhooks(ctx, tenant, p) }, &e.done.Webhooks, &kept)
+	if err != nil {
+		return e.done, err
+	}
+	err = e.pages(page, func(tx Tx, p ExpiryPage) (Expired, error) { return tx.ExpireParkings(ctx, tenant, p) }, &e.done.Parkings, &e.done.KeptParkings)
 	return e.done, err
 }
 

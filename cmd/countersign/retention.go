@@ -23,6 +23,8 @@ type retainedEntry struct {
 	KeptReports int    `json:"old_reports_still_needed"`
 	Rejected    int    `json:"rejected_facts_dropped"`
 	KeyEvents   int    `json:"key_events_dropped"`
+	Webhooks    int    `json:"webhook_deliveries_dropped"`
+	Parkings    int    `json:"parked_events_dropped"`
 	// Contexts are agent-like spans, by which actions find their agent.
 	Contexts     int `json:"trace_contexts_dropped"`
 	KeptContexts int `json:"old_trace_contexts_still_needed"`
@@ -41,8 +43,8 @@ func newRetention(t *terminal) *cobra.Command {
 		Use:   "retention --older-than 400d",
 		Short: "Drop facts, reports and trace contexts that are old and no longer needed",
 		Long: `Drops facts that are older than the given time (30d at least), the reports of runs, the trace
-contexts by which actions find their agent, what was rejected and did not come again since, and uses of keys from
-their audit log, in small transactions: it may be stopped at any time, and run beside
+contexts by which actions find their agent, what was rejected and did not come again since, uses of keys from
+their audit log, webhooks that were done with or that nobody sends any more, and events of parked work, in small transactions: it may be stopped at any time, and run beside
 everything else. Actions, runs, verdicts, their documents, the chain, and what was done to
 keys stay, and log verify knows what was dropped.
 
@@ -95,6 +97,7 @@ func retain(ctx context.Context, t *terminal, store ledger.Ledger, flags retenti
 		}
 		view.Tenants = append(view.Tenants, retainedEntry{
 			Tenant: tenant, Facts: done.Facts, KeptFacts: done.KeptFacts, Reports: done.Reports, KeptReports: done.KeptReports, Rejected: done.Rejected, KeyEvents: done.KeyEvents,
+			Webhooks: done.Webhooks, Parkings: done.Parkings,
 			Contexts: done.Contexts, KeptContexts: done.KeptContexts,
 		})
 		bar.at(int64(i + 1))
@@ -118,6 +121,12 @@ func printRetention(t *terminal, view retentionView) error {
 		}
 		if e.KeyEvents > 0 {
 			t.printf("tenant %s: %s %s of keys from the audit log\n", printable(e.Tenant), verb, plural(e.KeyEvents, "use"))
+		}
+		if e.Webhooks > 0 {
+			t.printf("tenant %s: %s %s\n", printable(e.Tenant), verb, plural(e.Webhooks, "webhook"))
+		}
+		if e.Parkings > 0 {
+			t.printf("tenant %s: %s %s of parked work\n", printable(e.Tenant), verb, plural(e.Parkings, "event"))
 		}
 		if e.Contexts > 0 {
 			t.printf("tenant %s: %s %s\n", printable(e.Tenant), verb, plural(e.Contexts, "trace context"))

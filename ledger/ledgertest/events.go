@@ -116,6 +116,42 @@ func exerciseEvents(t *testing.T, open opener) {
 		}})
 	})
 
+	t.Run("RetentionTakesTheEventsOfParkedWork", func(t *testing.T) {
+		b := setup(t, open)
+		b.record(act("mended", "order_1"), act("still", "order_2"), act("young", "order_3"), act("last", "order_4"))
+		park := func(now engine.Instant, id string) {
+			t.Helper()
+			b.update(func(tx ledger.Tx) error {
+				due, err := tx.LeaseActions(t.Context(), acme, leaseOf(owner, now), []string{engine.ClaimID(acme, id)})
+				if err != nil {
+					return err
+				}
+				return tx.Park(t.Context(), acme, owner, []ledger.Parked{{Due: due[0], Error: "x"}}, now)
+			})
+		}
+		settle := func(id string) {
+			b.settle(engine.ClaimID(acme, id), ledger.Settled, engine.Verified, later)
+		}
+		settle("mended") // so that the sequence does not begin with parked work
+		park(noon, "mended")
+		park(noon, "still")
+		settle("mended")
+		park(horizon, "young")
+		settle("young")
+		park(noon, "last")
+		b.ingest(noon, b.fact("n1", "crm", "note_added", "order_4", noon)) // wakes it
+		runs := []string{"2-0  mended", "4-0  mended", "6-0  young"}
+		wantSame(t, "before", b.allEvents(acme, ledger.Position{}, 10), []string{
+			runs[0], "2-16 action.parked mended", "2-17 action.parked still", runs[1], "4-16 action.parked young", runs[2], "6-16 action.parked last"})
+		wantSame(t, "rehearsed", b.expire(horizon, true).Parkings, 1)
+		wantSame(t, "nothing went", len(b.allEvents(acme, ledger.Position{}, 10)), 7)
+		done := b.expire(horizon, false)
+		wantSame(t, "gone and kept", [2]int{done.Parkings, done.KeptParkings}, [2]int{1, 2})
+		park(later, "last")
+		wantSame(t, "after", b.allEvents(acme, ledger.Position{}, 10), []string{
+			runs[0], "2-17 action.parked still", runs[1], "4-16 action.parked young", runs[2], "6-16 action.parked last", "6-17 action.parked last"})
+	})
+
 	t.Run("WhatIsNotParkedIsNotTold", func(t *testing.T) {
 		b := setup(t, open)
 		b.record(act("a", "order_1"), act("b", "order_2"))

@@ -178,6 +178,48 @@ func exerciseWebhooks(t *testing.T, open opener) {
 		wantSame(t, "what waits stays", deliveryIDs(b.leaseDeliveries(owner, crm, noon.Add(engine.Day), 10)), []string{"m8"})
 	})
 
+	// Nobody sends what an endpoint was to be told that is not in the settings any more.
+	t.Run("RetentionTakesWhatNobodySends", func(t *testing.T) {
+		b := setup(t, open)
+		b.enqueue(noon, 8, delivery("waits", 2), delivery("leased", 4), delivery("dead", 6), delivery("delivered", 8), delivery("replayed", 10), delivery("done lately", 12))
+		b.leaseDeliveries(owner, crm, noon, 6)
+		b.completeDeliveries(owner, noon,
+			ledger.DeliveryResult{ID: "waits", State: ledger.DeliveryWaiting, DueAt: noon + 9}, ledger.DeliveryResult{ID: "dead", State: ledger.DeliveryDead},
+			ledger.DeliveryResult{ID: "delivered", State: ledger.DeliveryDelivered}, ledger.DeliveryResult{ID: "replayed", State: ledger.DeliveryDead})
+		b.completeDeliveries(owner, horizon, ledger.DeliveryResult{ID: "done lately", State: ledger.DeliveryDelivered})
+		replay := func(tenant string, now engine.Instant, ids ...string) (replayed []string) {
+			b.update(func(tx ledger.Tx) (err error) {
+				replayed, err = tx.ReplayDeliveries(t.Context(), tenant, ids, now)
+				return err
+			})
+			slices.Sort(replayed)
+			return replayed
+		}
+		replay(acme, horizon, "replayed")
+		b.update(func(tx ledger.Tx) error {
+			if _, err := tx.LockWebhook(t.Context(), other, crm); err != nil {
+				return err
+			}
+			return tx.EnqueueDeliveries(t.Context(), other, crm, ledger.Position{}, []ledger.NewDelivery{delivery("theirs", 1)}, noon)
+		})
+		wantSame(t, "rehearsed", b.expire(horizon, true).Webhooks, 4)
+		page := ledger.ExpiryPage{Horizon: horizon, Limit: 2, Now: later}
+		for pages := 1; ; pages++ {
+			var result ledger.Expired
+			b.update(func(tx ledger.Tx) (err error) {
+				result, err = tx.ExpireWebhooks(t.Context(), acme, page)
+				return err
+			})
+			if page.After = result.Next; page.After == "" {
+				wantSame(t, "pages", pages, 3)
+				break
+			}
+		}
+		wantSame(t, "left", replay(acme, later, "waits", "leased", "dead", "delivered", "replayed", "done lately"), []string{"done lately", "replayed"})
+		wantSame(t, "the other tenant's", replay(other, later, "theirs"), []string{"theirs"})
+		wantSame(t, "again", b.expire(horizon, false).Webhooks, 0)
+	})
+
 	// Several sidecars enqueue and deliver for one endpoint: everything is enqueued once, and leased by one at a time.
 	t.Run("SeveralAtOnce", func(t *testing.T) {
 		b := setup(t, open)

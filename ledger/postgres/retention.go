@@ -21,6 +21,8 @@ var (
 	dropReports       = named("DropReports")
 	oldContexts       = named("OldContexts")
 	dropContexts      = named("DropContexts")
+	oldParkings       = named("OldParkings")
+	dropParkings      = named("DropParkings")
 	noteDropped       = named("NoteDropped")
 )
 
@@ -169,6 +171,46 @@ func (t *tx) ExpireTraceContexts(ctx context.Context, tenant string, page ledger
 		return ledger.Expired{}, err
 	}
 	return result, t.noteDropped(ctx, tenant, page, 0, 0)
+}
+
+// ExpireParkings implements ledger.Retention.
+func (t *tx) ExpireParkings(ctx context.Context, tenant string, page ledger.ExpiryPage) (ledger.Expired, error) {
+	if err := t.takeRetention(ctx); err != nil {
+		return ledger.Expired{}, err
+	}
+	var after ledger.Position
+	if err := readAfter(page.After, &after); err != nil {
+		return ledger.Expired{}, err
+	}
+	type old struct {
+		ledger.Position
+		Needed bool
+	}
+	rows, err := collect(ctx, t, oldParkings, func(row pgx.CollectableRow) (o old, err error) {
+		return o, row.Scan(&o.Seq, &o.N, &o.Needed)
+	}, tenant, int64(page.Horizon), after.Seq, after.N, page.Limit)
+	if err != nil {
+		return ledger.Expired{}, err
+	}
+	result := ledger.Expired{Looked: len(rows)}
+	var seqs []int64
+	var places []int
+	for _, o := range rows {
+		if !o.Needed {
+			seqs, places = append(seqs, o.Seq), append(places, o.N)
+		}
+	}
+	result.Dropped = len(seqs)
+	if len(rows) > 0 && len(rows) == page.Limit {
+		if result.Next, err = writeAfter(rows[len(rows)-1].Position); err != nil {
+			return ledger.Expired{}, err
+		}
+	}
+	if len(seqs) == 0 || page.Rehearse {
+		return result, nil
+	}
+	_, err = t.execute(ctx, dropParkings, tenant, seqs, places)
+	return result, err
 }
 
 func (t *tx) noteDropped(ctx context.Context, tenant string, page ledger.ExpiryPage, facts, reports int64) error {

@@ -21,6 +21,8 @@ var (
 	deadLetters        = named("DeadLetters")
 	replayDeliveries   = named("ReplayDeliveries")
 	expireDeliveries   = named("ExpireDeliveries")
+	oldDeliveries      = named("OldDeliveries")
+	dropDeliveries     = named("DropDeliveries")
 )
 
 // LockWebhook implements ledger.Webhooks.
@@ -109,4 +111,24 @@ func (t *tx) ReplayDeliveries(ctx context.Context, tenant string, ids []string, 
 func (t *tx) ExpireDeliveries(ctx context.Context, tenant, endpoint, state string, before engine.Instant, limit int) (int, error) {
 	n, err := t.execute(ctx, expireDeliveries, tenant, endpoint, state, before, limit)
 	return int(n), err
+}
+
+// ExpireWebhooks implements ledger.Retention.
+func (t *tx) ExpireWebhooks(ctx context.Context, tenant string, page ledger.ExpiryPage) (ledger.Expired, error) {
+	if err := t.takeRetention(ctx); err != nil {
+		return ledger.Expired{}, err
+	}
+	ids, err := collect(ctx, t, oldDeliveries, pgx.RowTo[string], tenant, int64(page.Horizon), page.After, page.Limit)
+	if err != nil {
+		return ledger.Expired{}, err
+	}
+	result := ledger.Expired{Looked: len(ids), Dropped: len(ids)}
+	if len(ids) > 0 && len(ids) == page.Limit {
+		result.Next = ids[len(ids)-1]
+	}
+	if len(ids) == 0 || page.Rehearse {
+		return result, nil
+	}
+	_, err = t.execute(ctx, dropDeliveries, tenant, ids, int64(page.Horizon))
+	return result, err
 }

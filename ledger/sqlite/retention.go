@@ -22,6 +22,8 @@ var (
 	noteDropped     = fixed.Named("NoteDropped")
 	oldContexts     = fixed.Named("OldContexts")
 	dropContexts    = fixed.Named("DropContexts")
+	oldParkings     = fixed.Named("OldParkings")
+	dropParkings    = fixed.Named("DropParkings")
 )
 
 // oldRow is a row that is older than the horizon.
@@ -124,6 +126,51 @@ func (t *tx) ExpireTraceContexts(ctx context.Context, tenant string, page ledger
 	}
 	_, err = t.execute(ctx, noteDropped, tenant, page.Horizon, page.Now, 0, 0)
 	return result, err
+}
+
+// ExpireParkings implements ledger.Retention.
+func (t *tx) ExpireParkings(ctx context.Context, tenant string, page ledger.ExpiryPage) (ledger.Expired, error) {
+	var after ledger.Position
+	if page.After != "" {
+		var err error
+		if after, err = ledger.ParsePosition(page.After); err != nil {
+			return ledger.Expired{}, fmt.Errorf("%w: page after %q", ledger.ErrFilter, page.After)
+		}
+	}
+	type old struct {
+		ledger.Position
+		needed bool
+	}
+	rows, err := collect(ctx, t, oldParkings, func(scan scan) (o old, err error) {
+		return o, scan(&o.Seq, &o.N, &o.needed)
+	}, tenant, page.Horizon, after.Seq, after.N, page.Limit)
+	if err != nil {
+		return ledger.Expired{}, err
+	}
+	result := ledger.Expired{Looked: len(rows)}
+	var gone [][2]int64
+	for _, o := range rows {
+		if !o.needed {
+			gone = append(gone, [2]int64{o.Seq, int64(o.N)})
+		}
+	}
+	result.Dropped = len(gone)
+	if len(rows) > 0 && len(rows) == page.Limit {
+		result.Next = rows[len(rows)-1].String()
+	}
+	if len(gone) == 0 || page.Rehearse {
+		return result, nil
+	}
+	positions, err := json.Marshal(gone)
+	if err != nil {
+		return ledger.Expired{}, err
+	}
+	if _, err := t.execute(ctx, declareDropping, page.Now); err != nil {
+		return ledger.Expired{}, err
+	}
+	_, err = t.execute(ctx, dropParkings, tenant, string(positions))
+	_, endErr := t.execute(ctx, endDropping)
+	return result, errors.Join(err, endErr)
 }
 
 // drop removes what is not needed inside a declared removal: the triggers let

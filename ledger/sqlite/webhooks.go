@@ -20,6 +20,8 @@ var (
 	deadLetters        = fixed.Named("DeadLetters")
 	replayDeliveries   = fixed.Named("ReplayDeliveries")
 	expireDeliveries   = fixed.Named("ExpireDeliveries")
+	oldDeliveries      = fixed.Named("OldDeliveries")
+	dropDeliveries     = fixed.Named("DropDeliveries")
 )
 
 // LockWebhook implements ledger.Webhooks: who writes has the whole file to itself.
@@ -94,4 +96,21 @@ func (t *tx) ReplayDeliveries(ctx context.Context, tenant string, ids []string, 
 func (t *tx) ExpireDeliveries(ctx context.Context, tenant, endpoint, state string, before engine.Instant, limit int) (int, error) {
 	n, err := t.execute(ctx, expireDeliveries, tenant, endpoint, state, before, limit)
 	return int(n), err
+}
+
+// ExpireWebhooks implements ledger.Retention.
+func (t *tx) ExpireWebhooks(ctx context.Context, tenant string, page ledger.ExpiryPage) (ledger.Expired, error) {
+	ids, err := collect(ctx, t, oldDeliveries, column[string], tenant, page.Horizon, page.After, page.Limit)
+	if err != nil {
+		return ledger.Expired{}, err
+	}
+	result := ledger.Expired{Looked: len(ids), Dropped: len(ids)}
+	if len(ids) > 0 && len(ids) == page.Limit {
+		result.Next = ids[len(ids)-1]
+	}
+	if len(ids) == 0 || page.Rehearse {
+		return result, nil
+	}
+	_, err = t.execute(ctx, dropDeliveries, tenant, list(ids), page.Horizon)
+	return result, err
 }

@@ -58,3 +58,13 @@ WHERE d.tenant_id = $1 AND d.delivery_id = ANY (ARRAY (
   ORDER BY w.finished_at
   LIMIT $5
   FOR UPDATE SKIP LOCKED));
+
+-- name: OldDeliveries
+SELECT w.delivery_id FROM webhook_deliveries w
+WHERE w.tenant_id = $1 AND w.delivery_id > $3 AND coalesce(w.finished_at, w.due_at) < $2
+ORDER BY w.delivery_id LIMIT $4;
+
+-- A delivery that was replayed meanwhile stays.
+-- name: DropDeliveries
+DELETE FROM webhook_deliveries w
+WHERE w.tenant_id = $1 AND w.delivery_id = ANY ($2::text[]) AND coalesce(w.finished_at, w.due_at) < $3;

@@ -25,3 +25,16 @@ CROSS JOIN claims c ON c.tenant_id = ?1 AND c.claim_id = e.claim_id
 LEFT JOIN verdicts o ON o.tenant_id = ?1 AND o.seq = e.outcome_seq
 LEFT JOIN verdicts p ON p.tenant_id = ?1 AND p.seq = e.seq AND e.outcome_seq IS NOT NULL
 ORDER BY e.seq, e.n;
+
+-- Old parkings, with whether they are needed: by an action that is still parked,
+-- or to tell the place of the next one.
+-- name: OldParkings
+SELECT k.seq, k.n, k.seq >= coalesce((SELECT h.seq FROM chain_heads h WHERE h.tenant_id = ?1), 0)
+  OR EXISTS (SELECT 1 FROM due d WHERE d.tenant_id = ?1 AND d.claim_id = k.claim_id AND d.parked_at IS NOT NULL)
+FROM parkings k
+WHERE k.tenant_id = ?1 AND (k.seq, k.n) > (?3, ?4) AND k.parked_at < ?2
+ORDER BY k.seq, k.n LIMIT ?5;
+
+-- name: DropParkings
+DELETE FROM parkings
+WHERE tenant_id = ?1 AND (seq, n) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?2));

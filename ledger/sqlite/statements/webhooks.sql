@@ -52,3 +52,12 @@ WHERE tenant_id = ?1 AND delivery_id IN (
   SELECT w.delivery_id FROM webhook_deliveries w
   WHERE w.tenant_id = ?1 AND w.endpoint = ?2 AND w.state = ?3 AND w.finished_at < ?4
   ORDER BY w.finished_at LIMIT ?5);
+
+-- name: OldDeliveries
+SELECT w.delivery_id FROM webhook_deliveries w
+WHERE w.tenant_id = ?1 AND w.delivery_id > ?3 AND coalesce(w.finished_at, w.due_at) < ?2
+ORDER BY w.delivery_id LIMIT ?4;
+
+-- name: DropDeliveries
+DELETE FROM webhook_deliveries
+WHERE tenant_id = ?1 AND delivery_id IN (SELECT value FROM json_each(?2)) AND coalesce(finished_at, due_at) < ?3;
