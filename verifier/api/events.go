@@ -41,10 +41,12 @@ func (s *Service) Listen(ctx context.Context, caller Caller, after *ledger.Posit
 	if s.Feed == nil {
 		return nil, problem(http.StatusServiceUnavailable, CodeUnavailable, "this process tells no events")
 	}
-	reader, err := s.Feed.Join(ctx, caller.Tenant, after)
+	reader, err := s.Feed.Join(ctx, caller.Tenant, caller.ID, after)
 	switch {
 	case errors.Is(err, feed.ErrFull):
 		return nil, problem(http.StatusServiceUnavailable, CodeBusy, "%d clients listen already; try again, or ask another sidecar", feed.MostReaders)
+	case errors.Is(err, feed.ErrKeyFull):
+		return nil, problem(http.StatusTooManyRequests, CodeTooMany, "%d clients listen with this key already; end some, or ask for a key of your own", feed.MostOfKey)
 	case errors.Is(err, feed.ErrAhead):
 		return nil, badParameter("Last-Event-ID", "is of an event that the store does not have; was the store restored from an older copy? Begin without one, or at 0-0")
 	case err != nil:

@@ -21,6 +21,8 @@ import (
 var (
 	// ErrFull: so many listen already that no other one is let in.
 	ErrFull = errors.New("too many listeners")
+	// ErrKeyFull: so many listen with this key that others would find no place.
+	ErrKeyFull = errors.New("too many listeners with one key")
 	// ErrAhead: the position is beyond what the store has, for example because it was restored from an older copy.
 	ErrAhead = errors.New("position is ahead of the store")
 	// ErrClosed: the feed has ended.
@@ -31,6 +33,8 @@ var (
 const (
 	// MostReaders is how many listen to one process.
 	MostReaders = 2000
+	// MostOfKey is how many of them use one key.
+	MostOfKey = MostReaders / 4
 	// pageSize is how many runs one query reads.
 	pageSize = 500
 	// kept is how many of a tenant's newest events are held in memory, at least, once there were so many.
@@ -39,6 +43,8 @@ const (
 	restTime = 20 * time.Millisecond
 	// catchUps is how many listeners who were away read at once what they missed.
 	catchUps = 4
+	// catchUpsOfKey is how many of them use one key.
+	catchUpsOfKey = catchUps / 2
 )
 
 // Feed follows the events of the tenants that somebody listens to. Run it once.
@@ -52,8 +58,18 @@ type Feed struct {
 
 	mu      sync.Mutex
 	tails   map[string]*tail
+	users   map[user]*usage
 	readers int
 	reads   atomic.Int64
+}
+
+// user is one key of a tenant.
+type user struct{ tenant, key string }
+
+// usage is what the listeners of one key hold.
+type usage struct {
+	readers int
+	behind  chan struct{} // one place per catch-up
 }
 
 // tail is the end of one tenant's sequence.
@@ -77,7 +93,7 @@ func New(store ledger.Ledger, poll time.Duration, logger *slog.Logger) *Feed {
 	}
 	return &Feed{
 		store: store, poll: poll, logger: logger, nudges: make(chan struct{}, 1), closed: make(chan struct{}),
-		behind: make(chan struct{}, catchUps), tails: map[string]*tail{},
+		behind: make(chan struct{}, catchUps), tails: map[string]*tail{}, users: map[user]*usage{},
 	}
 }
 
@@ -195,16 +211,19 @@ func (f *Feed) add(tenant string, head ledger.Position, page ledger.EventPage) {
 
 // Reader is one listener. It is not safe for concurrent use. Close it.
 type Reader struct {
-	feed   *Feed
-	tenant string
-	tail   *tail
-	at     ledger.Position
+	feed  *Feed
+	user  user
+	usage *usage
+	tail  *tail
+	at    ledger.Position
 }
 
 // Join adds a listener that begins after a position, or at the end when it is
-// nil. It fails with ErrFull, with ErrAhead, or with the store's error.
-func (f *Feed) Join(ctx context.Context, tenant string, after *ledger.Position) (*Reader, error) {
-	r, known, err := f.join(tenant, ledger.Position{}, false)
+// nil. Key is the id of the key that it listens with. It fails with ErrFull,
+// with ErrKeyFull, with ErrAhead, or with the store's error.
+func (f *Feed) Join(ctx context.Context, tenant, key string, after *ledger.Position) (*Reader, error) {
+	who := user{tenant, key}
+	r, known, err := f.join(who, ledger.Position{}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +241,7 @@ func (f *Feed) Join(ctx context.Context, tenant string, after *ledger.Position) 
 			return nil, err
 		}
 		if !known {
-			if r, _, err = f.join(tenant, head, true); err != nil {
+			if r, _, err = f.join(who, head, true); err != nil {
 				return nil, err
 			}
 		}
@@ -234,23 +253,32 @@ func (f *Feed) Join(ctx context.Context, tenant string, after *ledger.Position) 
 }
 
 // join adds a reader to a known tail, or begins one at head when told to.
-func (f *Feed) join(tenant string, head ledger.Position, begin bool) (r *Reader, known bool, err error) {
+func (f *Feed) join(who user, head ledger.Position, begin bool) (r *Reader, known bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.readers >= MostReaders {
+	used := f.users[who]
+	switch {
+	case f.readers >= MostReaders:
 		return nil, false, ErrFull
+	case used != nil && used.readers >= MostOfKey:
+		return nil, false, ErrKeyFull
 	}
-	t, known := f.tails[tenant]
+	t, known := f.tails[who.tenant]
 	if !known {
 		if !begin {
 			return &Reader{}, false, nil
 		}
 		t = &tail{base: head, head: head, changed: make(chan struct{})}
-		f.tails[tenant] = t
+		f.tails[who.tenant] = t
+	}
+	if used == nil {
+		used = &usage{behind: make(chan struct{}, catchUpsOfKey)}
+		f.users[who] = used
 	}
 	f.readers++
 	t.readers++
-	return &Reader{feed: f, tenant: tenant, tail: t, at: t.head}, true, nil
+	used.readers++
+	return &Reader{feed: f, user: who, usage: used, tail: t, at: t.head}, true, nil
 }
 
 // Close ends the listening.
@@ -265,7 +293,11 @@ func (r *Reader) Close() {
 	f.readers--
 	r.tail.readers--
 	if r.tail.readers == 0 {
-		delete(f.tails, r.tenant)
+		delete(f.tails, r.user.tenant)
+	}
+	r.usage.readers--
+	if r.usage.readers == 0 {
+		delete(f.users, r.user)
 	}
 }
 
@@ -321,14 +353,18 @@ func (r *Reader) recent() (events []ledger.Event, changed <-chan struct{}, base 
 	return t.events[from:to:to], t.changed, t.base
 }
 
+// catchUp waits for a place of its own key first: however many listeners of one
+// key are behind, those of another wait for a few of them at most.
 func (r *Reader) catchUp(ctx context.Context) (ledger.EventPage, error) {
-	select {
-	case r.feed.behind <- struct{}{}:
-		defer func() { <-r.feed.behind }()
-	case <-r.feed.closed:
-		return ledger.EventPage{}, ErrClosed
-	case <-ctx.Done():
-		return ledger.EventPage{}, ctx.Err()
+	for _, places := range []chan struct{}{r.usage.behind, r.feed.behind} {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-r.feed.closed:
+			return ledger.EventPage{}, ErrClosed
+		case <-ctx.Done():
+			return ledger.EventPage{}, ctx.Err()
+		}
 	}
-	return r.feed.read(ctx, r.tenant, r.at)
+	return r.feed.read(ctx, r.user.tenant, r.at)
 }

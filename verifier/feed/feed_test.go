@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +29,21 @@ func newStore(t *testing.T) ledger.Ledger {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return filled(t, store)
+}
+
+// newFileStore is one that many may read at once.
+func newFileStore(t *testing.T) ledger.Ledger {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filled(t, store)
+}
+
+func filled(t *testing.T, store ledger.Ledger) ledger.Ledger {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -151,12 +167,12 @@ func TestMemoryIsBoundedAndNobodyMissesAnything(t *testing.T) {
 	f := New(store, 0, nil)
 	running(t, f)
 	start := ledger.Position{}
-	quick, err := f.Join(t.Context(), tenant, &start)
+	quick, err := f.Join(t.Context(), tenant, "key_1", &start)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer quick.Close()
-	slow, err := f.Join(t.Context(), tenant, &start)
+	slow, err := f.Join(t.Context(), tenant, "key_1", &start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +189,7 @@ func TestMemoryIsBoundedAndNobodyMissesAnything(t *testing.T) {
 		t.Fatalf("%d events are held in memory; the slow reader is at %s, memory begins at %s", held, slow.At(), base)
 	}
 	drain(t, slow, all)
-	late, err := f.Join(t.Context(), tenant, &start)
+	late, err := f.Join(t.Context(), tenant, "key_1", &start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +214,7 @@ func TestJoin(t *testing.T) {
 		{&ledger.Position{Seq: 8}, ""},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			r, err := f.Join(t.Context(), tenant, row.after)
+			r, err := f.Join(t.Context(), tenant, "key_1", row.after)
 			if row.want == "" {
 				if !errors.Is(err, ErrAhead) {
 					t.Errorf("got %v, want ErrAhead", err)
@@ -216,6 +232,105 @@ func TestJoin(t *testing.T) {
 	}
 	if f.Readers() != 0 || len(f.tails) != 0 {
 		t.Errorf("%d readers and %d tails are left", f.Readers(), len(f.tails))
+	}
+}
+
+// TestOneKeyLeavesPlaceForOthers: it is refused beyond its share, and gets it back.
+func TestOneKeyLeavesPlaceForOthers(t *testing.T) {
+	t.Parallel()
+	f := New(newStore(t), 0, nil)
+	var held []*Reader
+	for range MostOfKey {
+		r, err := f.Join(t.Context(), tenant, "key_1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, r)
+	}
+	if _, err := f.Join(t.Context(), tenant, "key_1", nil); !errors.Is(err, ErrKeyFull) {
+		t.Errorf("got %v, want ErrKeyFull", err)
+	}
+	for _, who := range []user{{tenant, "key_2"}, {"globex", "key_1"}} {
+		r, err := f.Join(t.Context(), who.tenant, who.key, nil)
+		if err != nil {
+			t.Fatalf("%v: %v", who, err)
+		}
+		held = append(held, r)
+	}
+	held[0].Close()
+	r, err := f.Join(t.Context(), tenant, "key_1", nil)
+	if err != nil {
+		t.Fatalf("after one left: %v", err)
+	}
+	for _, r := range append(held, r) {
+		r.Close()
+	}
+	if f.Readers() != 0 || len(f.users) != 0 || len(f.tails) != 0 {
+		t.Errorf("%d readers, %d keys and %d tails are left", f.Readers(), len(f.users), len(f.tails))
+	}
+}
+
+// stuck is a store that answers the readers of one tenant only once it is let go.
+type stuck struct {
+	ledger.Ledger
+	tenant  string
+	waiting chan struct{}
+	free    chan struct{}
+}
+
+type stuckTx struct {
+	ledger.Tx
+	*stuck
+}
+
+func (s *stuck) View(ctx context.Context, f func(ledger.Tx) error) error {
+	return s.Ledger.View(ctx, func(tx ledger.Tx) error { return f(stuckTx{tx, s}) })
+}
+
+func (s stuckTx) ReadEvents(ctx context.Context, tenant string, after ledger.Position, limit int) (ledger.EventPage, error) {
+	if tenant == s.tenant {
+		s.waiting <- struct{}{}
+		<-s.free
+	}
+	return s.Tx.ReadEvents(ctx, tenant, after, limit)
+}
+
+// TestManyBehindHoldNobodyElse: listeners of one key that all read what they
+// missed, from a store that takes its time, let another key's read too.
+func TestManyBehindHoldNobodyElse(t *testing.T) {
+	t.Parallel()
+	store := newFileStore(t)
+	settle(t, store, 3)
+	slow := &stuck{Ledger: store, tenant: "globex", waiting: make(chan struct{}, 100), free: make(chan struct{})}
+	f := New(slow, 0, nil)
+	begin := ledger.Position{Seq: -1} // before all that is in memory
+	var reading sync.WaitGroup
+	for range 50 {
+		r, err := f.Join(t.Context(), "globex", "key_1", &begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reading.Go(func() {
+			defer r.Close()
+			if _, _, err := r.Read(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range catchUpsOfKey {
+		<-slow.waiting
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	defer reading.Wait()
+	defer close(slow.free)
+	mine, err := f.Join(ctx, tenant, "key_2", &begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	if events, _, err := mine.Read(ctx); err != nil || len(events) != 3 {
+		t.Errorf("%d events, %v; want 3", len(events), err)
 	}
 }
 
@@ -242,7 +357,7 @@ func TestWhoResumesAtTheEndRests(t *testing.T) {
 				settleEach(t, store, 1)
 			}
 			f := New(store, 0, nil)
-			r, err := f.Join(t.Context(), tenant, &row.after)
+			r, err := f.Join(t.Context(), tenant, "key_1", &row.after)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,8 +47,8 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "sign in first", http.StatusUnauthorized)
 		return
 	}
-	reader, err := p.Feed.Join(r.Context(), s.Tenant, nil)
-	if errors.Is(err, feed.ErrFull) {
+	reader, err := p.Feed.Join(r.Context(), s.Tenant, s.KeyID, nil)
+	if errors.Is(err, feed.ErrFull) || errors.Is(err, feed.ErrKeyFull) {
 		err = &failure{http.StatusServiceUnavailable, "Too many pages are open. Reload to see what is new."}
 	}
 	if err != nil {

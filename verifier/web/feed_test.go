@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -164,8 +165,8 @@ func TestQuietPageOverTLSStaysLive(t *testing.T) {
 func TestLiveIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	for range feed.MostReaders {
-		if _, err := f.page.Feed.Join(t.Context(), acme, nil); err != nil {
+	for i := range feed.MostReaders {
+		if _, err := f.page.Feed.Join(t.Context(), acme, fmt.Sprint("key_", i/feed.MostOfKey), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
