@@ -370,6 +370,11 @@ type Keys interface {
 	// KeyByHash looks across tenants; ErrNotFound when there is none. Revoked and expired keys are returned as they are.
 	KeyByHash(ctx context.Context, hash [32]byte) (Key, error)
 	ListKeys(ctx context.Context, tenant string) ([]Key, error)
+	// KeyByID fails with ErrNotFound for an unknown id. Revoked and expired keys are returned as they are.
+	KeyByID(ctx context.Context, tenant, id string) (Key, error)
+	// AnyKey says whether a key of one of the roles is good at now: neither
+	// revoked nor expired. It looks across tenants.
+	AnyKey(ctx context.Context, roles []string, now engine.Instant) (bool, error)
 	// RevokeKey fails with ErrNotFound for an unknown id.
 	RevokeKey(ctx context.Context, tenant, id string, now engine.Instant) error
 	// ExpireKey lets a key expire at a time, unless it expires earlier. It fails with ErrNotFound for an unknown id.

@@ -50,7 +50,28 @@ func exerciseKeys(t *testing.T, open opener) {
 			wantSame(t, "across tenants", found, theirs)
 			return err
 		})
+		b.view(func(tx ledger.Tx) error {
+			found, err := tx.KeyByID(t.Context(), acme, "k1")
+			wantSame(t, "by id, revoked", found, evidence)
+			return err
+		})
+		anyOf := func(now engine.Instant, roles ...string) (found bool) {
+			b.view(func(tx ledger.Tx) (err error) {
+				found, err = tx.AnyKey(t.Context(), roles, now)
+				return err
+			})
+			return found
+		}
+		until := noon + 50
+		b.update(func(tx ledger.Tx) error {
+			return tx.CreateKey(t.Context(), ledger.Key{Tenant: acme, ID: "k2", Role: ledger.RoleAnalyst, Prefix: "cs_gh", Hash: [32]byte{7}, CreatedAt: noon + 2, ExpiresAt: &until})
+		})
+		wantSame(t, "a good key of any tenant", anyOf(noon, ledger.RoleViewer), true)
+		wantSame(t, "a revoked one", anyOf(noon, ledger.RoleEvidence), false)
+		wantSame(t, "until it expires", [2]bool{anyOf(until-1, ledger.RoleEvidence, ledger.RoleAnalyst), anyOf(until, ledger.RoleEvidence, ledger.RoleAnalyst)}, [2]bool{true, false})
+		wantSame(t, "of no role", anyOf(noon), false)
 		for name, f := range map[string]func(ledger.Tx) error{
+			"other tenant's id":        func(tx ledger.Tx) error { _, err := tx.KeyByID(t.Context(), other, "k0"); return err },
 			"unknown hash":             func(tx ledger.Tx) error { _, err := tx.KeyByHash(t.Context(), [32]byte{9}); return err },
 			"unknown id":               func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), acme, "k9", noon) },
 			"unknown id to expire":     func(tx ledger.Tx) error { return tx.ExpireKey(t.Context(), acme, "k9", noon) },

@@ -16,6 +16,8 @@ var (
 	createKey = named("CreateKey")
 	keyByHash = named("KeyByHash")
 	listKeys  = named("ListKeys")
+	keyByID   = named("KeyByID")
+	anyKey    = named("AnyKey")
 	revokeKey = named("RevokeKey")
 	expireKey = named("ExpireKey")
 	touchKeys = named("TouchKeys")
@@ -39,6 +41,16 @@ func (t *tx) KeyByHash(ctx context.Context, hash [32]byte) (ledger.Key, error) {
 // ListKeys implements ledger.Keys.
 func (t *tx) ListKeys(ctx context.Context, tenant string) ([]ledger.Key, error) {
 	return collect(ctx, t, listKeys, scanKey, tenant)
+}
+
+// KeyByID implements ledger.Keys.
+func (t *tx) KeyByID(ctx context.Context, tenant, id string) (ledger.Key, error) {
+	return one(ctx, t, keyByID, scanKey, tenant, id)
+}
+
+// AnyKey implements ledger.Keys.
+func (t *tx) AnyKey(ctx context.Context, roles []string, now engine.Instant) (bool, error) {
+	return one(ctx, t, anyKey, pgx.RowTo[bool], roles, int64(now))
 }
 
 func scanKey(row pgx.CollectableRow) (ledger.Key, error) {

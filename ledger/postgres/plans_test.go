@@ -43,6 +43,7 @@ var unplanned = map[string]string{
 var readWhole = map[string]string{
 	"ReversalTypes: contract_reversals": "belongs to all tenants and grows with the contracts alone",
 	"WakeReversed: contract_reversals":  "belongs to all tenants and grows with the contracts alone",
+	"AnyKey: api_keys":                  "ends at the first key that is good",
 	"SourceLags: sources":               "all connections of all tenants, once per scrape of the metrics",
 }
 

@@ -41,6 +41,7 @@ var acrossTenants = map[string]string{
 	"Backlog":       "how much is still to do",
 	"SourceLags":    "how far sources have got",
 	"CountOrphans":  "how much nobody explains",
+	"AnyKey":        "whether anybody could come in",
 
 	"ContractHashes":   "contracts belong to all tenants",
 	"PublishContracts": "contracts belong to all tenants",

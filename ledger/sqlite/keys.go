@@ -12,6 +12,8 @@ var (
 	createKey = fixed.Named("CreateKey")
 	keyByHash = fixed.Named("KeyByHash")
 	listKeys  = fixed.Named("ListKeys")
+	keyByID   = fixed.Named("KeyByID")
+	anyKey    = fixed.Named("AnyKey")
 	revokeKey = fixed.Named("RevokeKey")
 	expireKey = fixed.Named("ExpireKey")
 	touchKeys = fixed.Named("TouchKeys")
@@ -35,6 +37,16 @@ func (t *tx) KeyByHash(ctx context.Context, hash [32]byte) (ledger.Key, error) {
 // ListKeys implements ledger.Keys.
 func (t *tx) ListKeys(ctx context.Context, tenant string) ([]ledger.Key, error) {
 	return collect(ctx, t, listKeys, readKey, tenant)
+}
+
+// KeyByID implements ledger.Keys.
+func (t *tx) KeyByID(ctx context.Context, tenant, id string) (ledger.Key, error) {
+	return one(ctx, t, keyByID, readKey, tenant, id)
+}
+
+// AnyKey implements ledger.Keys.
+func (t *tx) AnyKey(ctx context.Context, roles []string, now engine.Instant) (bool, error) {
+	return one(ctx, t, anyKey, column[bool], list(roles), now)
 }
 
 // RevokeKey implements ledger.Keys.

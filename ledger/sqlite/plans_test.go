@@ -75,6 +75,7 @@ var readWhole = map[string]string{
 	"Tenants: tenants":            "the list itself",
 	"ListContracts: contracts":    "the list itself",
 	"SourceLags: sources":         "all connections of all tenants, once per scrape of the metrics",
+	"AnyKey: api_keys":            "ends at the first key that is good",
 	"TouchKeys: api_keys":         "keys are few, and their uses are noted together",
 
 	"Evaluate payout: facts":            "x is a subquery there, of facts that were looked up",

@@ -23,6 +23,7 @@ var acrossTenants = map[string]string{
 	"Backlog":       "how much is still to do",
 	"SourceLags":    "how far sources have got",
 	"CountOrphans":  "how much nobody explains",
+	"AnyKey":        "whether anybody could come in",
 
 	"DeclareDropping": "opens the triggers to this transaction",
 	"EndDropping":     "closes them again",

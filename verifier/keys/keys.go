@@ -162,17 +162,13 @@ func Rotate(ctx context.Context, store ledger.Ledger, tenant, id string, grace e
 	return key, secret, nil
 }
 
+// byID names the key that is not there.
 func byID(ctx context.Context, tx ledger.Tx, tenant, id string) (ledger.Key, error) {
-	known, err := tx.ListKeys(ctx, tenant)
-	if err != nil {
-		return ledger.Key{}, err
+	key, err := tx.KeyByID(ctx, tenant, id)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return key, fmt.Errorf("%w: no key %q", ledger.ErrNotFound, id)
 	}
-	for _, key := range known {
-		if key.ID == id {
-			return key, nil
-		}
-	}
-	return ledger.Key{}, fmt.Errorf("%w: no key %q", ledger.ErrNotFound, id)
+	return key, err
 }
 
 func checkRequest(r Request) ([]string, error) {

@@ -151,18 +151,8 @@ func refuseOpenDoor(ctx context.Context, store ledger.Ledger, listen string, now
 		return nil
 	}
 	found := false
-	err := store.View(ctx, func(tx ledger.Tx) error {
-		tenants, err := tx.Tenants(ctx)
-		for _, tenant := range tenants {
-			known, err := tx.ListKeys(ctx, tenant)
-			if err != nil {
-				return err
-			}
-			for _, key := range known {
-				good := key.RevokedAt == nil && (key.ExpiresAt == nil || *key.ExpiresAt > now)
-				found = found || good
-			}
-		}
+	err := store.View(ctx, func(tx ledger.Tx) (err error) {
+		found, err = tx.AnyKey(ctx, keys.Roles(), now)
 		return err
 	})
 	if err == nil && !found {

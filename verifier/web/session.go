@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,7 +99,7 @@ func (p *Page) find(r *http.Request) (*session, error) {
 		return nil, errNoSession
 	}
 	var t ticket
-	if err := json.Unmarshal(text, &t); err != nil || t.Expires <= p.Now() || engine.CheckOpaque("tenant", t.Tenant) != nil {
+	if err := json.Unmarshal(text, &t); err != nil || t.Expires <= p.Now() || engine.CheckOpaque("tenant", t.Tenant) != nil || engine.CheckOpaque("key", t.KeyID) != nil {
 		return nil, errNoSession
 	}
 	given, err := base64.RawURLEncoding.DecodeString(signature)
@@ -118,27 +119,25 @@ func (p *Page) find(r *http.Request) (*session, error) {
 	}, nil
 }
 
-func (p *Page) keyOf(ctx context.Context, t ticket) (ledger.Key, error) {
-	var known []ledger.Key
-	err := p.Ledger.View(ctx, func(tx ledger.Tx) (err error) {
-		known, err = tx.ListKeys(ctx, t.Tenant)
+func (p *Page) keyOf(ctx context.Context, t ticket) (key ledger.Key, err error) {
+	err = p.Ledger.View(ctx, func(tx ledger.Tx) error {
+		key, err = tx.KeyByID(ctx, t.Tenant, t.KeyID)
 		return err
 	})
-	if err != nil {
-		return ledger.Key{}, err
+	if errors.Is(err, ledger.ErrNotFound) {
+		return ledger.Key{}, errNoSession
 	}
-	for _, key := range known {
-		if key.ID == t.KeyID {
-			return key, nil
-		}
-	}
-	return ledger.Key{}, errNoSession
+	return key, err
 }
 
 // good says whether a key may see the page now.
 func (p *Page) good(key ledger.Key) bool {
-	return key.RevokedAt == nil && (key.ExpiresAt == nil || *key.ExpiresAt > p.Now()) &&
-		keys.May(key.Role, keys.Read) && keys.May(key.Role, keys.Inspect)
+	return key.RevokedAt == nil && (key.ExpiresAt == nil || *key.ExpiresAt > p.Now()) && lets(key.Role)
+}
+
+// lets says whether a role may see the page.
+func lets(role string) bool {
+	return keys.May(role, keys.Read) && keys.May(role, keys.Inspect)
 }
 
 // signed serves a page to somebody who is signed in; others are asked to.
@@ -207,22 +206,11 @@ func (p *Page) askForKey(w http.ResponseWriter, r *http.Request, status int, nex
 
 // keyless says whether no key of any tenant lets anybody in.
 func (p *Page) keyless(ctx context.Context) (bool, error) {
+	roles := slices.DeleteFunc(keys.Roles(), func(role string) bool { return !lets(role) })
 	found := false
-	err := p.Ledger.View(ctx, func(tx ledger.Tx) error {
-		tenants, err := tx.Tenants(ctx)
-		if err != nil {
-			return err
-		}
-		for _, tenant := range tenants[:min(len(tenants), 20)] { // enough to tell a new installation
-			known, err := tx.ListKeys(ctx, tenant)
-			if err != nil {
-				return err
-			}
-			for _, key := range known {
-				found = found || p.good(key)
-			}
-		}
-		return nil
+	err := p.Ledger.View(ctx, func(tx ledger.Tx) (err error) {
+		found, err = tx.AnyKey(ctx, roles, p.Now())
+		return err
 	})
 	return !found, err
 }

@@ -208,6 +208,8 @@ func TestForgedSessions(t *testing.T) {
 		"Recorder":        forged(ticket{acme, recorder.ID, start + 60}, recorder.Hash),
 		"Over":            forged(ticket{acme, viewer.ID, start}, viewer.Hash),
 		"NoTenant":        forged(ticket{"", viewer.ID, start + 60}, viewer.Hash),
+		"ControlInKey":    forged(ticket{acme, "a\x00", start + 60}, viewer.Hash),
+		"UnknownKey":      forged(ticket{acme, "key_0", start + 60}, viewer.Hash),
 		"ControlInTenant": forged(ticket{"a\x00", viewer.ID, start + 60}, viewer.Hash),
 		"Huge":            strings.Repeat("A", maxCookie+1),
 		"NoJSON":          "AAAA." + signature,

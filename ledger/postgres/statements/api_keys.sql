@@ -16,6 +16,15 @@ FROM api_keys k
 WHERE k.tenant_id = $1
 ORDER BY k.created_at, k.key_id;
 
+-- name: KeyByID
+SELECT k.tenant_id, k.key_id, k.role, k.prefix, k.hash, k.sources, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
+FROM api_keys k
+WHERE k.tenant_id = $1 AND k.key_id = $2;
+
+-- Across tenants.
+-- name: AnyKey
+SELECT EXISTS (SELECT FROM api_keys k WHERE k.role = ANY ($1::text[]) AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2));
+
 -- name: RevokeKey
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3) WHERE tenant_id = $1 AND key_id = $2;
 

@@ -10,6 +10,14 @@ SELECT tenant_id, key_id, role, prefix, hash, sources, created_at, expires_at, r
 SELECT tenant_id, key_id, role, prefix, hash, sources, created_at, expires_at, revoked_at, last_used_at FROM api_keys
 WHERE tenant_id = ?1 ORDER BY created_at, key_id;
 
+-- name: KeyByID
+SELECT tenant_id, key_id, role, prefix, hash, sources, created_at, expires_at, revoked_at, last_used_at FROM api_keys
+WHERE tenant_id = ?1 AND key_id = ?2;
+
+-- Looks across tenants.
+-- name: AnyKey
+SELECT EXISTS (SELECT 1 FROM api_keys k WHERE k.role IN (SELECT value FROM json_each(?1)) AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?2));
+
 -- A key that was revoked keeps the time of the first revocation.
 -- name: RevokeKey
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant_id = ?1 AND key_id = ?2;
