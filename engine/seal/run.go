@@ -43,26 +43,45 @@ func Evidence(actionID string, findings []engine.Finding) []string {
 }
 
 // Contents are the content hashes of the facts that refs name, in their order.
-// The facts are those of the subject and of its linked ones; a reference that
-// none of them has is an error.
+// The facts are those of the subject and of its linked ones, and behind them any
+// of the snapshot: a total of many actions may end with a fact of another one's
+// subject (decision D17). A reference that no fact has is an error.
 func Contents(refs []string, s *engine.Snapshot, subject string) ([][32]byte, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	hashes, missing := make([][32]byte, len(refs)), slices.Clone(refs)
+	c := contents{hashes: make([][32]byte, len(refs)), missing: slices.Clone(refs), left: len(refs)}
 	for _, one := range s.Subjects(subject) {
-		for i := range s.Facts[one] {
-			fact := &s.Facts[one][i]
-			if at := slices.Index(missing, fact.RawRef); at >= 0 {
-				hashes[at], missing[at] = fact.ContentHash(), ""
-			}
+		c.find(s.Facts[one])
+	}
+	for _, facts := range s.Facts { // a reference is one fact's alone, so that the order is all the same
+		if c.left == 0 {
+			break
+		}
+		c.find(facts)
+	}
+	if c.left > 0 {
+		missing := slices.DeleteFunc(c.missing, func(ref string) bool { return ref == "" })
+		return nil, fmt.Errorf("no fact that was read for %s has the reference %q, which is named as evidence", subject, missing)
+	}
+	return c.hashes, nil
+}
+
+// contents are hashes as far as their facts were found.
+type contents struct {
+	hashes [][32]byte
+	// missing are the references whose facts were not found yet, empty in the place of the others.
+	missing []string
+	left    int
+}
+
+func (c *contents) find(facts []engine.Fact) {
+	for i := range facts {
+		if at := slices.Index(c.missing, facts[i].RawRef); at >= 0 {
+			c.hashes[at], c.missing[at] = facts[i].ContentHash(), ""
+			c.left--
 		}
 	}
-	missing = slices.DeleteFunc(missing, func(ref string) bool { return ref == "" })
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("no fact of %s or what is linked to it has the reference %q, which is named as evidence", subject, missing)
-	}
-	return hashes, nil
 }
 
 // NextRun is the hash that follows previous in the chain of a tenant's runs:

@@ -79,14 +79,19 @@ func TestEvidenceAndContents(t *testing.T) {
 		t.Fatalf("evidence is %q", refs)
 	}
 	refund := engine.Fact{Source: "stripe", Type: "refund_created", RawRef: "re_1", SubjectID: "order_1", SubjectKind: "order"}
+	peer := engine.Fact{Source: "stripe", Type: "refund_created", RawRef: "re_9", SubjectID: "order_9"}
 	note := engine.Fact{Source: "crm", Type: "note_added", RawRef: "note_1", SubjectID: "ticket_1", SubjectKind: "ticket"}
 	snapshot := &engine.Snapshot{
 		Links: map[string][]string{"order_1": {"ticket_1"}},
-		Facts: map[string][]engine.Fact{"order_1": {refund}, "ticket_1": {note}},
+		Facts: map[string][]engine.Fact{"order_1": {refund}, "ticket_1": {note}, "order_9": {peer}},
 	}
 	hashes, err := seal.Contents(refs, snapshot, "order_1")
 	if err != nil || !slices.Equal(hashes, [][32]byte{refund.ContentHash(), note.ContentHash()}) {
 		t.Errorf("contents are %x, %v", hashes, err)
+	}
+	hashes, err = seal.Contents([]string{"re_9", "re_1"}, snapshot, "order_1")
+	if err != nil || !slices.Equal(hashes, [][32]byte{peer.ContentHash(), refund.ContentHash()}) {
+		t.Errorf("contents with a fact of another action's subject are %x, %v", hashes, err)
 	}
 	if _, err := seal.Contents([]string{"re_1", "re_2"}, snapshot, "order_1"); err == nil || !strings.Contains(err.Error(), `["re_2"]`) {
 		t.Errorf("a reference that no fact has: %v", err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/internal/pgserver"
 	"github.com/countersign-otel/countersign/ledger"
@@ -96,5 +97,43 @@ func TestD28_LaterDuplicateCounts(t *testing.T) {
 			"settled PASS/FAIL by recheck, tells action.verified",
 		)
 		b.wantStory("early", "settled PASS/PASS by action, tells action.verified")
+	})
+}
+
+// TestD17_EvidenceOfAnotherSubject: the latest fact of a total may be about
+// another action's subject, and stays evidence of this one.
+func TestD17_EvidenceOfAnotherSubject(t *testing.T) {
+	onBothStores(t, func(t *testing.T, b *bench) {
+		text, err := os.ReadFile("../../contracts/payout.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		payout, diagnostics := contract.Parse("payout.yaml", text)
+		if len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		b.update(func(tx ledger.Tx) error {
+			return tx.PublishContracts(t.Context(), []*contract.Contract{payout}, requested)
+		})
+		b.at(60)
+		b.recordUnder("payout", "early", "late")
+		paid, err := engine.ParseObject([]byte(`{"amount":180}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch := ledger.FactBatch{Trust: engine.Shared}
+		for id, after := range map[string]engine.Instant{"early": 10, "late": 20} {
+			batch.Facts = append(batch.Facts, engine.Fact{
+				Source: "payments", Type: "payout_created", SubjectID: "order_" + id, RawRef: "po_" + id, OccurredAt: requested + after, Attributes: paid,
+			})
+		}
+		b.ingest(batch)
+		run, err := b.verifier.Verify(t.Context(), tenant, []string{engine.ClaimID(tenant, "early")}, nil, "manual")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(run) != 1 || !strings.Contains(string(run[0].Report), `"raw_ref":"po_late"`) || len(run[0].Evidence) != 2 {
+			t.Errorf("evidence is not both payouts: %+v", run)
+		}
 	})
 }
