@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -162,19 +164,12 @@ func (a *answers) answer(ctx context.Context, tenant string, asked map[string][]
 	for claim := range asked {
 		claims = append(claims, claim)
 	}
-	var shown map[string]view.Verification
-	err := a.service.view(ctx, func(tx ledger.Tx) (err error) {
-		shown, err = a.service.showAll(ctx, tx, tenant, claims)
-		return err
-	})
+	told := make(map[string]looked, len(asked))
+	a.look(ctx, tenant, claims, told)
 	var gates []*gate
 	for claim, gathered := range asked {
-		found, known := shown[claim]
 		for _, to := range gathered {
-			to.shown, to.err = found, err
-			if err == nil && !known {
-				to.err = notFound("no action %q is recorded", clip(claim))
-			}
+			to.shown, to.err = told[claim].shown, told[claim].err
 			close(to.ready)
 			if to.gate != nil {
 				gates = append(gates, to.gate)
@@ -184,6 +179,67 @@ func (a *answers) answer(ctx context.Context, tenant string, asked map[string][]
 	if len(gates) > 0 {
 		a.service.Hub.wake(gates)
 	}
+}
+
+// looked is what came of looking at one action.
+type looked struct {
+	shown view.Verification
+	err   error
+}
+
+// look tells of each action what there is to see. Actions that cannot be read
+// together are halved until the one that is to blame stands alone: the others
+// are told.
+func (a *answers) look(ctx context.Context, tenant string, claims []string, told map[string]looked) {
+	shown, err := a.show(ctx, tenant, claims)
+	if len(claims) > 1 && ofOne(ctx, err) {
+		half := len(claims) / 2
+		a.look(ctx, tenant, claims[:half], told)
+		a.look(ctx, tenant, claims[half:], told)
+		return
+	}
+	if err != nil {
+		err = a.service.asProblem(ctx, err)
+	}
+	for _, claim := range claims {
+		found, known := shown[claim]
+		if err == nil && !known {
+			told[claim] = looked{err: notFound("no action %q is recorded", clip(claim))}
+			continue
+		}
+		told[claim] = looked{found, err}
+	}
+}
+
+// ofOne says whether an error may come of one action: the store is there, and there is time.
+func ofOne(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	for _, ofAll := range []error{ledger.ErrUnavailable, ledger.ErrReadOnly, ledger.ErrNotMigrated, ledger.ErrNewerSchema} {
+		if errors.Is(err, ofAll) {
+			return false
+		}
+	}
+	return true
+}
+
+// show reads actions. A defect is an error like any other: this runs for many
+// requests, and outside of all of them.
+func (a *answers) show(ctx context.Context, tenant string, claims []string) (shown map[string]view.Verification, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("showing an action failed: %v", cause)
+			if len(claims) == 1 {
+				a.service.Logger.ErrorContext(ctx, "showing an action failed", "tenant", tenant, "claim_id", claims[0], "cause", cause, "stack", string(debug.Stack()))
+			}
+		}
+	}()
+	err = a.service.Ledger.View(ctx, func(tx ledger.Tx) (err error) {
+		shown, err = a.service.showAll(ctx, tx, tenant, claims)
+		return err
+	})
+	return shown, err
 }
 
 // showAll shows actions with their latest verifications, by internal id, with
