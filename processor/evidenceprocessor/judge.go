@@ -108,7 +108,9 @@ func (j *judge) record(b *batch, tc logContext, e *entry) {
 		record.PutError(e.log.Attributes(), j.labels[label]+": no "+j.kinds[label]+": "+m.err.Error())
 		failed.add(j, label, m)
 	})
-	failed.write(j.path(b, e))
+	if len(failed.all) > 0 {
+		failed.write(j.path(b, e))
+	}
 	b.records[outcome]++
 }
 
