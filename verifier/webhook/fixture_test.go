@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/ledger"
-	"github.com/countersign-otel/countersign/ledger/sqlite"
+	"github.com/countersign-otel/countersign/ledger/open"
 )
 
 const (
@@ -33,8 +33,8 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv("COUNTERSIGN_TEST_SENDER"); path != "" {
-		runSender(path, os.Getenv("COUNTERSIGN_TEST_URL"))
+	if store := os.Getenv("COUNTERSIGN_TEST_SENDER"); store != "" {
+		runSender(store, os.Getenv("COUNTERSIGN_TEST_URL"))
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -42,16 +42,21 @@ func TestMain(m *testing.M) {
 
 // fixture is a store with one action, whose runs are what is told.
 type fixture struct {
-	path  string
+	url   string
 	store ledger.Ledger
 	clock atomic.Int64
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{path: filepath.Join(t.TempDir(), "test.db")}
+	return newFixtureOn(t, "sqlite:"+filepath.Join(t.TempDir(), "test.db"))
+}
+
+func newFixtureOn(t *testing.T, url string) *fixture {
+	t.Helper()
+	f := &fixture{url: url}
 	f.clock.Store(int64(noon))
-	store, err := sqlite.Open(t.Context(), f.path)
+	store, err := open.Ledger(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,9 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/internal/pgserver"
 	"github.com/countersign-otel/countersign/ledger"
-	"github.com/countersign-otel/countersign/ledger/sqlite"
+	"github.com/countersign-otel/countersign/ledger/open"
 )
 
 // verify checks a signature as a receiver does.
@@ -250,9 +251,9 @@ func TestTwoSidecarsTellEachEventOnce(t *testing.T) {
 }
 
 // runSender is a sidecar of its own, until it is killed.
-func runSender(path, url string) {
+func runSender(storeURL, url string) {
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, path)
+	store, err := open.Ledger(ctx, storeURL)
 	if err != nil {
 		panic(err)
 	}
@@ -267,7 +268,18 @@ func runSender(path, url string) {
 // again by another one, under the same ids, once the leases have ended.
 func TestKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		killedInTheMiddle(t, newFixture(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		killedInTheMiddle(t, newFixtureOn(t, pgserver.Start(t).Database(t)))
+	})
+}
+
+func killedInTheMiddle(t *testing.T, f *fixture) {
+	t.Helper()
 	f.known(t, "crm")
 	release := make(chan struct{})
 	r := receive(t, func(n int, _ http.ResponseWriter, _ *http.Request) {
@@ -282,7 +294,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	const events = 30
 	f.tell(t, slices.Repeat([]string{"action.verified"}, events)...)
 	sidecar := exec.CommandContext(t.Context(), executable)
-	sidecar.Env = append(os.Environ(), "COUNTERSIGN_TEST_SENDER="+f.path, "COUNTERSIGN_TEST_URL="+r.URL)
+	sidecar.Env = append(os.Environ(), "COUNTERSIGN_TEST_SENDER="+f.url, "COUNTERSIGN_TEST_URL="+r.URL)
 	if err := sidecar.Start(); err != nil {
 		t.Fatal(err)
 	}
