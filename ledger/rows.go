@@ -263,10 +263,11 @@ type ChainRun struct {
 	Err error
 }
 
-// StoredFact is a fact with its content hash as it is stored.
+// StoredFact is a fact with its content hash as it is stored, and since when it is.
 type StoredFact struct {
 	engine.Fact
 	ContentHash []byte
+	IngestedAt  engine.Instant
 	// Err says that the stored attributes are no object that this program could have written; Attributes are empty then.
 	Err error
 }

@@ -348,7 +348,7 @@ func (c *chainCheck) checkReport(page chainPart, run ledger.ChainRun, d sealedDo
 			return fmt.Sprintf("names %q as evidence of check %d, the report of its run %s names %q", d.Checks[i].Evidence, i+1, run.ID, evidence)
 		case row.Section != checks[i].Section || row.Description != checks[i].Call.Describe() || textOf(row.Message) != checks[i].Message:
 			return fmt.Sprintf("has a contract whose check %d reads %q, in the report of its run %s it reads %q", i+1, checks[i].Call.Describe(), run.ID, row.Description)
-		case !agrees(row.Evidence, page.facts[evidence]):
+		case !agrees(row.Evidence, page.facts[evidence]) && !page.cameAgain(evidence, run, d):
 			return fmt.Sprintf("has the evidence %q for check %d, of which the report of its run %s says another source, type or time", evidence, i+1, run.ID)
 		}
 	}
@@ -391,19 +391,19 @@ func (c *chainCheck) checkEvidence(page chainPart, run ledger.ChainRun, d sealed
 			if problem := checkFact(fact); problem != "" {
 				return problem
 			}
-			if hash, known := judged[ref]; known && string(hash[:]) != string(fact.ContentHash) {
+			hash, known := judged[ref]
+			switch changed := known && string(hash[:]) != string(fact.ContentHash); {
+			case changed && page.cameAgain(ref, run, d):
+				view.noteDropped(page, d)
+			case changed:
 				return fmt.Sprintf("was judged on the fact %q with the content hash %x, stored is %x: the fact was changed", ref, hash, fact.ContentHash)
-			}
-			if d.Lens == engine.Outcome { // both lenses name the same evidence
+			case d.Lens == engine.Outcome: // both lenses name the same evidence
 				view.Facts++
 			}
 		case ref == engine.ClaimRawRef(d.Action.ActionID):
 			// The record of the action itself.
 		case d.Action.RequestedAt < page.dropped.Horizon:
-			if d.Lens == engine.Outcome {
-				view.Dropped++
-			}
-			view.horizon(page.dropped)
+			view.noteDropped(page, d)
 		default:
 			return fmt.Sprintf("names the fact %q as evidence, which is missing", ref)
 		}
@@ -433,6 +433,19 @@ func (c *chainCheck) judged(run ledger.ChainRun, d sealedDocument) (map[string][
 		judged[ref] = run.Evidence[i]
 	}
 	return judged, ""
+}
+
+// cameAgain says that retention may have dropped the fact that was judged, and
+// that the one which has its reference now was sent after the run.
+func (p *chainPart) cameAgain(ref string, run ledger.ChainRun, d sealedDocument) bool {
+	return d.Action.RequestedAt < p.dropped.Horizon && p.facts[ref].IngestedAt > run.ComputedAt
+}
+
+func (v *chainView) noteDropped(page chainPart, d sealedDocument) {
+	if d.Lens == engine.Outcome {
+		v.Dropped++
+	}
+	v.horizon(page.dropped)
 }
 
 func (v *chainView) horizon(dropped ledger.Dropped) { v.Horizon = &dropped.Horizon }

@@ -81,7 +81,7 @@ func exerciseAudit(t *testing.T, open opener) {
 			found, err := tx.FactsByRef(t.Context(), acme, []string{"re_2", "re_3", "re_1", "re_1", "", "re_\x00"})
 			slices.SortFunc(found, func(a, b ledger.StoredFact) int { return strings.Compare(a.RawRef, b.RawRef) })
 			hashOne, hashTwo := one.ContentHash(), two.ContentHash()
-			wantSame(t, "facts", found, []ledger.StoredFact{{Fact: one, ContentHash: hashOne[:]}, {Fact: two, ContentHash: hashTwo[:]}})
+			wantSame(t, "facts", found, []ledger.StoredFact{{Fact: one, ContentHash: hashOne[:], IngestedAt: noon}, {Fact: two, ContentHash: hashTwo[:], IngestedAt: noon}})
 			return err
 		})
 	})

@@ -54,7 +54,7 @@ func (t *tx) FactsByRef(ctx context.Context, tenant string, refs []string) ([]le
 		var f ledger.StoredFact
 		var at int64
 		var attributes string
-		if err := row.Scan(&f.RawRef, &f.Source, &f.Type, &f.SubjectID, &f.SubjectKind, &at, &attributes, &f.ContentHash); err != nil {
+		if err := row.Scan(&f.RawRef, &f.Source, &f.Type, &f.SubjectID, &f.SubjectKind, &at, &attributes, &f.ContentHash, (*int64)(&f.IngestedAt)); err != nil {
 			return f, err
 		}
 		f.OccurredAt = engine.Instant(at)

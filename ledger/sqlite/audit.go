@@ -59,7 +59,7 @@ func (t *tx) ChainRuns(ctx context.Context, tenant string, after int64, limit in
 func (t *tx) FactsByRef(ctx context.Context, tenant string, refs []string) ([]ledger.StoredFact, error) {
 	return collect(ctx, t, factsByRef, func(scan scan) (f ledger.StoredFact, err error) {
 		var attributes string
-		if err := scan(&f.RawRef, &f.Source, &f.Type, &f.SubjectID, &f.SubjectKind, &f.OccurredAt, &attributes, &f.ContentHash); err != nil {
+		if err := scan(&f.RawRef, &f.Source, &f.Type, &f.SubjectID, &f.SubjectKind, &f.OccurredAt, &attributes, &f.ContentHash, &f.IngestedAt); err != nil {
 			return f, err
 		}
 		if f.Attributes, f.Err = engine.ReadObject(attributes); f.Err != nil {

@@ -31,6 +31,6 @@ WHERE f.tenant_id = $1 AND f.subject_id = ANY ($2::text[])
 ORDER BY f.subject_id, f.occurred_at, f.raw_ref;
 
 -- name: FactsByRef
-SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes::text, f.content_hash
+SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes::text, f.content_hash, f.ingested_at
 FROM facts f
 WHERE f.tenant_id = $1 AND f.raw_ref = ANY ($2::text[]);

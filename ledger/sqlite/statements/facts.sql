@@ -75,5 +75,6 @@ WHERE f.tenant_id = ?1 AND f.occurred_at >= ?3 AND f.occurred_at < ?4
 ORDER BY f.occurred_at DESC, f.raw_ref DESC LIMIT ?5;
 
 -- name: FactsByRef
-SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes, f.content_hash FROM facts f
+SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes, f.content_hash, f.ingested_at
+FROM facts f
 WHERE f.tenant_id = ?1 AND f.raw_ref IN (SELECT value FROM json_each(?2));
