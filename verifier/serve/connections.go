@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -84,7 +85,8 @@ func (c *crowd) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	m := &member{Conn: conn, crowd: c, tooMany: len(c.places) > c.most}
-	m.timer = time.AfterFunc(silentFor, m.settle)
+	m.timer = time.AfterFunc(math.MaxInt64, m.settle) // settle needs to know it before it runs
+	m.timer.Reset(silentFor)
 	return m, nil
 }
 
