@@ -248,6 +248,11 @@ func sealed(c *contract.Contract, s *engine.Snapshot, a engine.Action, e engine.
 		return answer{}, err
 	}
 	policy, err := seal.Seal(subject, engine.Policy, e.Policy, e.Findings)
+	if err != nil {
+		return answer{}, err
+	}
+	// What findings name is among the facts that were read, so that its content can be sealed.
+	_, err = seal.Contents(seal.Evidence(a.ActionID, e.Findings), s, a.SubjectID)
 	return answer{Evaluation: e, Outcome: outcome.Hash, Policy: policy.Hash}, err
 }
 
