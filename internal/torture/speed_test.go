@@ -30,8 +30,9 @@ import (
 )
 
 const (
-	// speedItems are enough for what a collector and a pool of connections cost at the start not to count.
-	speedItems  = 200_000
+	// speedItems are enough for what a collector and a pool of connections cost at the start, and a queue
+	// at the end, not to count.
+	speedItems  = 600_000
 	speedBatch  = 1000
 	speedRounds = 3
 	copiers     = 4
@@ -162,24 +163,31 @@ func measureCollector(t *testing.T, server *pgserver.Server, v variant, requests
 	began, cpu := time.Now(), c.cpu()
 	var peak int64
 	sendAll(ctx, t, c.address, requests)
-	for v.id == "ledger" && !s.stored(ctx) && ctx.Err() == nil {
+	for ctx.Err() == nil {
 		peak = max(peak, c.rss())
+		if v.id != "ledger" || s.stored(ctx) {
+			m := measured{time.Since(began).Seconds(), c.cpu() - cpu, peak}
+			if v.id != "ledger" || s.count(ctx, "true") == speedItems {
+				return m
+			}
+		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if ctx.Err() != nil {
-		t.Fatalf("%s: %v", v.name, ctx.Err())
-	}
-	return measured{time.Since(began).Seconds(), c.cpu() - cpu, max(peak, c.rss())}
+	t.Fatalf("%s: %v", v.name, ctx.Err())
+	return measured{}
 }
 
-// stored says whether all has been committed. Counting costs the server too, so
-// it counts only once the last item of each request is there.
+// stored says whether the last item of each request has been committed, by one
+// look-up each: counting all costs the server, and is done once that is so.
 func (s *store) stored(ctx context.Context) bool {
 	var last []string
 	for n := speedBatch - 1; n < speedItems; n += speedBatch {
-		last = append(last, "'crm:"+speedItem(n).ID+"'")
+		last = append(last, "crm:"+speedItem(n).ID)
 	}
-	return s.count(ctx, "tenant_id = 'default' AND raw_ref IN ("+strings.Join(last, ", ")+")") == len(last) && s.count(ctx, "true") == speedItems
+	var found int
+	err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM unnest(string_to_array($1, ' ')) AS l(ref), LATERAL (
+		SELECT FROM facts WHERE tenant_id = 'default' AND raw_ref = l.ref LIMIT 1) AS f`, strings.Join(last, " ")).Scan(&found)
+	return err == nil && found == len(last)
 }
 
 // sendAll posts requests, again and again until they are taken.

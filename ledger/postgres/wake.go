@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -94,27 +93,46 @@ func queueWakeSubjects(batch *pgx.Batch, tenant string, e evidence, now engine.I
 	if len(earliest) == 0 {
 		return
 	}
-	subjects, keys := make([]string, 0, len(earliest)), make([]*string, 0, len(earliest))
+	subjects, first := make([]string, 0, len(earliest)), make([]*engine.Fact, 0, len(earliest))
 	for subject, f := range earliest {
-		subjects, keys = append(subjects, subject), append(keys, orderKey(f))
+		subjects, first = append(subjects, subject), append(first, f)
 	}
-	batch.Queue(wakeSubjects.Text, tenant, now, subjects, keys).Query(func(rows pgx.Rows) error {
+	batch.Queue(wakeSubjects.Text, tenant, now, subjects, orderKeys(first)).Query(func(rows pgx.Rows) error {
 		var id string
 		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { woken[id] = true; return nil })
 		return err
 	})
 }
 
-// orderKey sorts as engine.CompareFacts does.
-func orderKey(f *engine.Fact) *string {
-	if f == nil {
-		return nil
-	}
+// orderKeys sort as engine.CompareFacts does; nil stays nil. They are parts of one text.
+func orderKeys(facts []*engine.Fact) []*string {
 	const width = 12 // digits; the year 9999 has them all
-	var b [64]byte
-	seconds := strconv.AppendInt(b[:0], int64(f.OccurredAt), 10)
-	key := strings.Repeat("0", max(0, width-len(seconds))) + string(seconds) + f.RawRef
-	return &key
+	const zeros = "000000000000"
+	size := 0
+	for _, f := range facts {
+		if f != nil {
+			size += width + len(f.RawRef)
+		}
+	}
+	text, ends := make([]byte, 0, size), make([]int, len(facts))
+	for i, f := range facts {
+		if f != nil {
+			var digits [20]byte
+			seconds := strconv.AppendInt(digits[:0], int64(f.OccurredAt), 10)
+			text = append(append(append(text, zeros[:max(0, width-len(seconds))]...), seconds...), f.RawRef...)
+		}
+		ends[i] = len(text)
+	}
+	all, keys, pointers := string(text), make([]string, len(facts)), make([]*string, len(facts))
+	from := 0
+	for i, f := range facts {
+		if f != nil {
+			keys[i] = all[from:ends[i]]
+			pointers[i] = &keys[i]
+		}
+		from = ends[i]
+	}
+	return pointers
 }
 
 // wakeUndone wakes what facts of a type undo that some contract names in

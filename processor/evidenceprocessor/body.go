@@ -117,3 +117,74 @@ func (p *plainReader) object(depth int) (any, bool) {
 		}
 	}
 }
+
+// bodyMember is one of an object's members. A text stands apart, because as an
+// interface it would take memory of its own.
+type bodyMember struct {
+	name, text string
+	isText     bool
+	value      any
+}
+
+func (m *bodyMember) any() any {
+	if m.isText {
+		return m.text
+	}
+	return m.value
+}
+
+// objectOf makes a map of members: the last of one name counts.
+func objectOf(members []bodyMember) map[string]any {
+	object := make(map[string]any, len(members))
+	for i := range members {
+		object[members[i].name] = members[i].any()
+	}
+	return object
+}
+
+// maxFlat is how many members are few enough to be looked through for each selector.
+const maxFlat = 64
+
+// flatObject is plainValue of an object with few members, without a map of
+// them: most rules ask for no more than some of them.
+func flatObject(text string, members []bodyMember) ([]bodyMember, bool) {
+	if !utf8.ValidString(text) {
+		return members, false
+	}
+	p := plainReader{plainjson.Scanner{Text: text}}
+	if !p.Take('{') {
+		return members, false
+	}
+	if p.Take('}') {
+		return members, p.Done()
+	}
+	for len(members) < maxFlat {
+		m, ok := p.member()
+		if !ok {
+			return members, false
+		}
+		members = append(members, m)
+		if p.Take('}') {
+			return members, p.Done()
+		}
+		if !p.Take(',') {
+			return members, false
+		}
+	}
+	return members, false
+}
+
+func (p *plainReader) member() (m bodyMember, ok bool) {
+	if p.Peek() != '"' {
+		return m, false
+	}
+	if m.name, ok = p.String(); !ok || !p.Take(':') {
+		return m, false
+	}
+	if m.isText = p.Peek() == '"'; m.isText {
+		m.text, ok = p.String()
+		return m, ok
+	}
+	m.value, ok = p.value(1)
+	return m, ok
+}

@@ -57,11 +57,7 @@ func (e *expression) eval(ctx *evalContext, tc logContext) (any, error) {
 	case e.item != nil:
 		return e.item.first(ctx.entry.item), nil
 	case e.body != nil:
-		body, err := ctx.entry.json()
-		if err != nil {
-			return nil, err
-		}
-		return e.body.first(body), nil
+		return ctx.entry.first(e.body)
 	}
 	value, err := e.value.Eval(ctx, tc)
 	if err == nil {
@@ -72,6 +68,14 @@ func (e *expression) eval(ctx *evalContext, tc logContext) (any, error) {
 
 // text is eval for an id; empty for a value that is not there.
 func (e *expression) text(ctx *evalContext, tc logContext) (string, error) {
+	if e.literal != "" {
+		return e.literal, nil
+	}
+	if e.body != nil {
+		if text, ok := ctx.entry.text(e.body); ok {
+			return text, nil
+		}
+	}
 	value, err := e.eval(ctx, tc)
 	if err != nil {
 		return "", err

@@ -20,10 +20,10 @@ type logContext = *ottllog.TransformContext
 func functions() map[string]ottl.Factory[logContext] {
 	all := ottlfuncs.StandardConverters[logContext]()
 	for _, own := range []ottl.Factory[logContext]{
-		reading("Body", (*entry).json, (*selector).first),
-		reading("Item", (*entry).currentItem, (*selector).first),
-		reading("List", (*entry).json, func(s *selector, value any) any { return s.all(value) }),
-		reading("Count", (*entry).json, func(s *selector, value any) any { return int64(len(s.all(value))) }),
+		selecting("Body", (*entry).first),
+		selecting("Item", func(e *entry, s *selector) (any, error) { return s.first(e.item), nil }),
+		reading("List", func(s *selector, value any) (any, error) { return s.all(value), nil }),
+		reading("Count", func(s *selector, value any) (any, error) { return int64(len(s.all(value))), nil }),
 		sumFunction(),
 		minorFunction(),
 		jsonFunction(),
@@ -40,19 +40,24 @@ var (
 	errArguments = errors.New("arguments of another function")
 )
 
-func (e *entry) currentItem() (any, error) { return e.item, nil }
-
 // pathArguments are the arguments of what reads a JSON value.
 type pathArguments struct {
 	Path ottl.Optional[string]
 }
 
-// reading is a function that reads something of a JSON value by a selector.
-func reading(name string, from func(*entry) (any, error), read func(*selector, any) any) ottl.Factory[logContext] {
-	return selecting(name, from, func(s *selector, value any) (any, error) { return ottlvalue.Computable(read(s, value)), nil })
+// reading is a function that reads something of the whole body by a selector.
+func reading(name string, read func(*selector, any) (any, error)) ottl.Factory[logContext] {
+	return selecting(name, func(e *entry, s *selector) (any, error) {
+		body, err := e.json()
+		if err != nil {
+			return nil, err
+		}
+		return read(s, body)
+	})
 }
 
-func selecting(name string, from func(*entry) (any, error), read func(*selector, any) (any, error)) ottl.Factory[logContext] {
+// selecting is a function of a selector.
+func selecting(name string, read func(*entry, *selector) (any, error)) ottl.Factory[logContext] {
 	return ottl.NewFactory(name, &pathArguments{}, func(_ ottl.FunctionContext, arguments ottl.Arguments) (ottl.ExprFunc[logContext], error) {
 		given, ok := arguments.(*pathArguments)
 		if !ok {
@@ -67,11 +72,11 @@ func selecting(name string, from func(*entry) (any, error), read func(*selector,
 			if e == nil {
 				return nil, errOutside
 			}
-			value, err := from(e)
+			value, err := read(e, &s)
 			if err != nil {
 				return nil, err
 			}
-			return read(&s, value)
+			return ottlvalue.Computable(value), nil
 		}, nil
 	})
 }
@@ -79,7 +84,7 @@ func selecting(name string, from func(*entry) (any, error), read func(*selector,
 // sumFunction adds exactly. What does not read as a number is an error: a sum
 // without it would be a smaller one.
 func sumFunction() ottl.Factory[logContext] {
-	return selecting("Sum", (*entry).json, func(s *selector, value any) (any, error) {
+	return reading("Sum", func(s *selector, value any) (any, error) {
 		var sum engine.Decimal
 		for _, item := range s.all(value) {
 			text, err := ottlvalue.Text(item)

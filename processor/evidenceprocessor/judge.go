@@ -58,7 +58,7 @@ func (j *judge) each(ld plog.Logs, b *batch, do func(logContext, *entry)) {
 
 // open reads how a record came, then removes that and all else under our prefix.
 func (j *judge) open(b *batch, e *entry, log plog.LogRecord) {
-	*e = entry{log: log}
+	*e = entry{log: log, members: e.members}
 	e.delivery, e.delivered = j.sealer.Read(log)
 	if _, claims := log.Attributes().Get(delivery.Key); claims {
 		log.Attributes().Remove(delivery.Key)
