@@ -44,9 +44,9 @@ func newRetention(t *terminal) *cobra.Command {
 		Short: "Drop facts, reports and trace contexts that are old and no longer needed",
 		Long: `Drops facts that are older than the given time (30d at least), the reports of runs, the trace
 contexts by which actions find their agent, what was rejected and did not come again since, uses of keys from
-their audit log, webhooks that were done with or that nobody sends any more, and events of parked work, in small transactions: it may be stopped at any time, and run beside
-everything else. Actions, runs, verdicts, their documents, the chain, and what was done to
-keys stay, and log verify knows what was dropped.
+their audit log, webhooks that were done with or that nobody sends any more, and events of parked work, in
+small transactions: it may be stopped at any time, and run beside everything else. Actions, runs, verdicts,
+their documents, the chain, and what was done to keys stay, and log verify knows what was dropped.
 
 A fact stays, however old, as long as an action about its subject or a linked one is younger
 than that, is not settled, or may still be reversed, or as an aggregate limit reaches from
