@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -220,6 +221,11 @@ func raw(t *testing.T, path, statement string) error {
 
 func TestSchemaVersions(t *testing.T) {
 	t.Parallel()
+	migrations, err := filepath.Glob("migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	latest := len(migrations)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
 	store, err := sqlite.Open(t.Context(), path)
@@ -228,14 +234,14 @@ func TestSchemaVersions(t *testing.T) {
 	}
 	defer func() { _ = store.Close() }()
 	wantError(t, store.CheckSchema(t.Context()), ledger.ErrNotMigrated, dir,
-		"the store is not migrated: DIR/countersign.db has schema version 0, this program needs 7; run countersign migrate")
+		fmt.Sprintf("the store is not migrated: DIR/countersign.db has schema version 0, this program needs %d; run countersign migrate", latest))
 	if err := errors.Join(store.Migrate(t.Context()), store.Migrate(t.Context()), store.CheckSchema(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if err := raw(t, path, "INSERT INTO countersign_migrations (version_id, is_applied) VALUES (999, true)"); err != nil {
 		t.Fatal(err)
 	}
-	const newer = "the store's schema is newer than this program: DIR/countersign.db has schema version 999, this program knows 7; use the program that migrated it, or a newer one"
+	newer := fmt.Sprintf("the store's schema is newer than this program: DIR/countersign.db has schema version 999, this program knows %d; use the program that migrated it, or a newer one", latest)
 	wantError(t, store.CheckSchema(t.Context()), ledger.ErrNewerSchema, dir, newer)
 	wantError(t, store.Migrate(t.Context()), ledger.ErrNewerSchema, dir, newer)
 }
