@@ -21,6 +21,8 @@ import (
 type Options struct {
 	// Version is shown in the OpenAPI description.
 	Version string
+	// HideMetrics serves no /metrics: they tell of all tenants, and need no key.
+	HideMetrics bool
 	// Registry takes the metrics of the API and is served at /metrics; nil makes a new one.
 	Registry *prometheus.Registry
 	// Note takes every use of a key, also refused ones; may be nil.
@@ -198,11 +200,18 @@ func (h *handler) operational() {
 			writeText(w, http.StatusOK, "ok\n")
 		})
 		h.mux.HandleFunc("GET "+prefix+"/readyz", h.ready)
-		h.mux.Handle("GET "+prefix+"/metrics", h.forStrangers(promhttp.HandlerFor(h.Registry, promhttp.HandlerOpts{Registry: h.Registry, EnableOpenMetrics: true})))
+		if !h.HideMetrics {
+			h.mux.Handle("GET "+prefix+"/metrics", h.forStrangers(Metrics(h.Registry)))
+		}
 	}
 	h.mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/openapi.json", http.StatusPermanentRedirect)
 	})
+}
+
+// Metrics shows a registry, with exemplars to who asks for OpenMetrics.
+func Metrics(registry *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true})
 }
 
 // readiness remembers an answer for a second: probes need no key, and must not

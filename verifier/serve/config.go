@@ -51,6 +51,8 @@ type Config struct {
 	Webhooks webhook.Config `mapstructure:"webhooks"`
 	// Telemetry sends the sidecar's own metrics.
 	Telemetry telemetry.Config `mapstructure:"telemetry"`
+	// Metrics says where /metrics is.
+	Metrics Metrics `mapstructure:"metrics"`
 	// Limits bound what clients may ask for.
 	Limits Limits `mapstructure:"limits"`
 	// Page is the web page, served beside the API.
@@ -71,6 +73,26 @@ type Settlement struct {
 	PollInterval time.Duration `mapstructure:"poll_interval"`
 	// LeaseFor is how long a killed sidecar's work waits for another one.
 	LeaseFor time.Duration `mapstructure:"lease_for"`
+}
+
+// Metrics says where /metrics is. It needs no key and tells of all tenants.
+type Metrics struct {
+	// Listen is host:port of a listener for /metrics alone, in the clear; or
+	// MetricsWithAPI. Empty is that while the API listens on localhost, and nowhere otherwise.
+	Listen string `mapstructure:"listen"`
+}
+
+// MetricsWithAPI serves /metrics where the API is, whoever can reach that.
+const MetricsWithAPI = "api"
+
+// metricsWithAPI says whether the API serves /metrics.
+func (c Config) metricsWithAPI() bool {
+	return c.Metrics.Listen == MetricsWithAPI || c.Metrics.Listen == "" && loopback(c.Listen)
+}
+
+// metricsAlone says whether /metrics has a listener of its own.
+func (c Config) metricsAlone() bool {
+	return c.Metrics.Listen != "" && c.Metrics.Listen != MetricsWithAPI
 }
 
 // Limits bound what clients may ask for.
@@ -194,6 +216,11 @@ func (c Config) Validate() error {
 	} {
 		if length.value <= 0 {
 			fail("%s is %s; write a length above 0, like 1s", length.key, length.value)
+		}
+	}
+	if c.metricsAlone() {
+		if _, _, err := net.SplitHostPort(c.Metrics.Listen); err != nil {
+			fail("metrics.listen is %q; write host:port, like localhost:9464, or api", c.Metrics.Listen)
 		}
 	}
 	if s.Workers < 1 || s.Workers > 64 {

@@ -50,6 +50,8 @@ type Options struct {
 
 	// headerTimeout and bodyTimeout are how long a client may take to send; zero takes the defaults.
 	headerTimeout, bodyTimeout time.Duration
+	// metricsReady is called with the URL of /metrics, if it has a listener of its own; may be nil.
+	metricsReady func(url string)
 	// derive is the second evaluator; nil is the true one. Fault tests replace it.
 	derive func(*contract.Contract, *engine.Snapshot) []engine.Evaluation
 }
@@ -119,6 +121,7 @@ type sidecar struct {
 	orphans   *orphans
 	telemetry *telemetry.Exporter
 	server    *http.Server
+	metrics   *metricsServer
 }
 
 func run(ctx context.Context, c Config, o Options, store ledger.Ledger) error {
@@ -129,7 +132,7 @@ func run(ctx context.Context, c Config, o Options, store ledger.Ledger) error {
 	if err := refuseOpenDoor(ctx, store, c.Listen, o.Now()); err != nil {
 		return err
 	}
-	listener, err := listen(ctx, c)
+	listener, err := listen(ctx, "listen", c.Listen)
 	if err != nil {
 		return err
 	}
@@ -137,9 +140,12 @@ func run(ctx context.Context, c Config, o Options, store ledger.Ledger) error {
 	if err := s.wire(ctx); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	if s.metrics, err = s.listenForMetrics(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	base, err := s.announce(listener)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, listener.Close(), s.metrics.close())
 	}
 	s.Logger.Info("serving", "url", base, "store", redact(c.Store), "contracts_published", published, "emit", c.Emit.Endpoint, "version", o.Version)
 	return s.serve(ctx, listener, base)
@@ -161,15 +167,16 @@ func refuseOpenDoor(ctx context.Context, store ledger.Ledger, listen string, now
 	return err
 }
 
-func listen(ctx context.Context, c Config) (net.Listener, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+func listen(ctx context.Context, setting, address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	flag := Setting{Key: setting}.Flag()
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen: %s is in use by another program; end it, or choose another address with --listen (port 0 takes a free one)", c.Listen)
+		return nil, fmt.Errorf("%s: %s is in use by another program; end it, or choose another address with --%s (port 0 takes a free one)", setting, address, flag)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("listen: this user may not listen on %s; choose a port above 1023 with --listen", c.Listen)
+		return nil, fmt.Errorf("%s: this user may not listen on %s; choose a port above 1023 with --%s", setting, address, flag)
 	case err != nil:
-		return nil, fmt.Errorf("listen: %w", err)
+		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
 	return listener, nil
 }
@@ -238,7 +245,7 @@ func (s *sidecar) wire(ctx context.Context) error {
 		Ledger: s.store, Verifier: s.verifier, Contracts: contracts, Now: s.Now, Hub: s.hub, Feed: s.feed, Logger: s.Logger, OnPushed: s.refused,
 	})
 	return s.wireServer(ctx, s.page.Handler(api.Handler(service, api.Options{
-		Version: s.Version, Registry: s.registry, Guard: guard, Note: s.uses.Note, RequestTimeout: s.RequestTimeout, BodyTimeout: s.bodyTimeout,
+		Version: s.Version, Registry: s.registry, HideMetrics: !s.metricsWithAPI(), Guard: guard, Note: s.uses.Note, RequestTimeout: s.RequestTimeout, BodyTimeout: s.bodyTimeout,
 	})))
 }
 
@@ -315,7 +322,7 @@ func (s *sidecar) announce(listener net.Listener) (string, error) {
 
 // serve runs the parts until ctx ends or one of them fails, and ends them in order.
 func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string) error {
-	failed := make(chan error, 10)
+	failed := make(chan error, 11)
 	hub := start(ctx, failed, s.hub.Run)
 	listening := start(ctx, failed, s.feed.Run)
 	uses := start(ctx, failed, s.uses.Run)
@@ -325,6 +332,7 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 	counting := start(ctx, failed, s.backlog.run)
 	explaining := start(ctx, failed, s.orphans.run)
 	exporting := start(ctx, failed, s.telemetry.Run)
+	showing := start(ctx, failed, s.metrics.run)
 	serving := start(ctx, failed, func(context.Context) error { return s.accept(listener) })
 	if s.Ready != nil {
 		s.Ready(base)
@@ -347,6 +355,7 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener, base string)
 	telling.end()
 	counting.end()
 	explaining.end()
+	showing.end()
 	exporting.end() // last, so that it tells of all that came before
 	close(failed)
 	for err := range failed {

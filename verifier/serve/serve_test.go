@@ -298,6 +298,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"port in use", func(c *Config) { c.Listen = taken.Addr().String() },
 			"listen: " + taken.Addr().String() + " is in use by another program; end it, or choose another address with --listen (port 0 takes a free one)"},
+		{"metrics port in use", func(c *Config) { c.Metrics.Listen = taken.Addr().String() },
+			"metrics.listen: " + taken.Addr().String() + " is in use by another program; end it, or choose another address with --metrics-listen (port 0 takes a free one)"},
+		{"metrics address", func(c *Config) { c.Metrics.Listen = "9464" }, `metrics.listen is "9464"; write host:port, like localhost:9464, or api`},
 		{"open door", func(c *Config) { c.Listen = "0.0.0.0:0" },
 			"invalid settings: listen is 0.0.0.0:0, which others can reach, and the store has no key that is good; make one first with countersign keys create, or listen on localhost"},
 		{"all addresses", func(c *Config) { c.Listen = ":0" },

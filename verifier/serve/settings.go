@@ -64,6 +64,7 @@ func Settings() []Setting {
 		{"telemetry.tls.insecure", "metrics without TLS", boolean(func(c *Config) *bool { return &c.Telemetry.TLS.Insecure })},
 		{"telemetry.tls.ca_file", "certificate of the metrics endpoint's authority", text(func(c *Config) *string { return &c.Telemetry.TLS.CAFile })},
 		{"telemetry.interval", "how often metrics are sent", length(func(c *Config) *time.Duration { return &c.Telemetry.Interval })},
+		{"metrics.listen", "address of /metrics alone, or api to show it wherever the API listens; empty shows it with an API on localhost", text(func(c *Config) *string { return &c.Metrics.Listen })},
 		{"limits.key_rate", "requests a second of one key; 0 for no limit", number(func(c *Config) *int { return &c.Limits.KeyRate })},
 		{"limits.key_burst", "requests at once of one key", number(func(c *Config) *int { return &c.Limits.KeyBurst })},
 		{"limits.address_rate", "requests a second without a key, of one remote address; 0 for no limit", number(func(c *Config) *int { return &c.Limits.AddressRate })},
