@@ -108,11 +108,10 @@ const (
 // that is kept as one line that counts. The zero value is ready; it is safe for
 // concurrent use, and knows what one process kept.
 type RejectedBudget struct {
-	mu   sync.Mutex
-	left map[rejectedSource]*rejectedRoom
+	mu sync.Mutex
+	// left is by tenant and source: no tenant uses up the room of another.
+	left map[string]map[string]*rejectedRoom
 }
-
-type rejectedSource struct{ tenant, source string }
 
 type rejectedRoom struct {
 	items int
@@ -123,15 +122,21 @@ type rejectedRoom struct {
 func (b *RejectedBudget) Bound(tenant string, rejected []RejectedFact, now engine.Instant) []RejectedFact {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.left == nil {
+		b.left = map[string]map[string]*rejectedRoom{}
+	}
+	if b.left[tenant] == nil {
+		b.left[tenant] = map[string]*rejectedRoom{}
+	}
 	bounded := make([]RejectedFact, len(rejected))
 	for i := range rejected {
-		r := rejected[i]
-		key, room := b.room(budgetOf(tenant, &r), now)
+		r := rejected[i].Bounded() // a source is remembered, and was sent by anybody
+		source, room := roomOf(b.left[tenant], budgetOf(&r), now)
 		if room.items > 0 {
 			room.items--
 		} else {
 			r = RejectedFact{
-				Kind: r.Kind, Source: key.source, Reason: r.Reason, Times: r.Times,
+				Kind: r.Kind, Source: source, Reason: r.Reason, Times: r.Times,
 				Error: "more than is kept with what was sent: these are counted only",
 			}
 		}
@@ -142,33 +147,30 @@ func (b *RejectedBudget) Bound(tenant string, rejected []RejectedFact, now engin
 
 // budgetOf: where it is wrong who speaks, the source is only claimed, and
 // invented ones must not use up the room of real ones.
-func budgetOf(tenant string, r *RejectedFact) rejectedSource {
+func budgetOf(r *RejectedFact) (source string) {
 	switch r.Reason {
 	case RejectedSource, RejectedRole, RejectedTenant, RejectedUnreadable:
-		return rejectedSource{tenant: tenant}
+		return ""
 	}
-	return rejectedSource{tenant, r.Source}
+	return r.Source
 }
 
-// room is that of a source, or, when there are too many, that which the rest shares.
-func (b *RejectedBudget) room(key rejectedSource, now engine.Instant) (rejectedSource, *rejectedRoom) {
-	if b.left == nil {
-		b.left = map[rejectedSource]*rejectedRoom{}
-	}
-	room := b.left[key]
-	if room == nil && len(b.left) >= rejectedSources {
-		key = rejectedSource{}
-		room = b.left[key]
+// roomOf is that of a source, or, when there are too many, that which the rest shares.
+func roomOf(left map[string]*rejectedRoom, source string, now engine.Instant) (string, *rejectedRoom) {
+	room := left[source]
+	if room == nil && len(left) >= rejectedSources {
+		source = ""
+		room = left[source]
 	}
 	if room == nil {
 		room = &rejectedRoom{rejectedBurst, now}
-		b.left[key] = room
+		left[source] = room
 	}
 	if more := int((now - room.since) / rejectedEvery); more > 0 {
 		room.items = min(room.items+more, rejectedBurst)
 		room.since += engine.Instant(more) * rejectedEvery
 	}
-	return key, room
+	return source, room
 }
 
 // RejectedFilter selects rejected facts; zero fields select all.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/countersign-otel/countersign/engine"
@@ -66,10 +67,25 @@ func TestRejectedBudget(t *testing.T) {
 	for i := range 1000 {
 		bound("invented"+strconv.Itoa(i), 2, noon)
 	}
-	if n := len(b.left); n > rejectedSources+1 {
+	if n := len(b.left["default"]); n > rejectedSources+1 {
 		t.Errorf("%d sources are remembered", n)
 	}
 	if shown, _ := bound("one more", 1200, noon); shown > 1000 {
 		t.Errorf("%d of sources beyond those are shown", shown)
+	}
+	if got := b.Bound("another", []RejectedFact{{Source: "crm", Reason: "rule", Item: "{}"}}, noon); got[0].Item != "{}" || got[0].Source != "crm" {
+		t.Errorf("a flood of one tenant leaves another no room: %+v", got)
+	}
+}
+
+// TestRejectedBudgetRemembersLittle: a source is whatever somebody wrote there.
+func TestRejectedBudgetRemembersLittle(t *testing.T) {
+	t.Parallel()
+	var b RejectedBudget
+	b.Bound("default", []RejectedFact{{Source: strings.Repeat("x", 1<<20), Reason: RejectedInvalid}}, 0)
+	for source := range b.left["default"] {
+		if len(source) > maxRejectedText {
+			t.Errorf("a source of %d bytes is remembered", len(source))
+		}
 	}
 }
