@@ -164,7 +164,7 @@ func roomOf(left map[string]*rejectedRoom, source string, now engine.Instant) (s
 	}
 	if room == nil {
 		room = &rejectedRoom{rejectedBurst, now}
-		left[source] = room
+		left[strings.Clone(source)] = room // not all that it was cut from
 	}
 	if more := int((now - room.since) / rejectedEvery); more > 0 {
 		room.items = min(room.items+more, rejectedBurst)
