@@ -184,6 +184,20 @@ func TestHeldCallTimesOut(t *testing.T) {
 	}
 }
 
+// TestHeldCallOfAnOldClient: over HTTP/1.0 the answer is of that version, and ends as it does over HTTP/1.1.
+func TestHeldCallOfAnOldClient(t *testing.T) {
+	t.Parallel()
+	f := recorded(t)
+	conn := f.connect(t, strings.Replace(f.waitRequest("60"), "HTTP/1.1\r\n", "HTTP/1.0\r\nConnection: keep-alive\r\n", 1))
+	within(t, 20*time.Second, "it is held", func() bool { return f.hub.heldCalls() == 1 })
+	f.must(t, http.StatusOK, ledger.RoleEvidence, "POST", "/v1/facts", facts(allFacts))
+	text, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(text), "HTTP/1.0 200 OK\r\n") || !strings.Contains(string(text), "\r\nConnection: close\r\n") ||
+		!strings.Contains(string(text), `"timed_out":false`) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // TestLeavingClientsAreLetGo: nothing is kept for them, and their calls are counted as given up.
 func TestLeavingClientsAreLetGo(t *testing.T) {
 	t.Parallel()
