@@ -94,7 +94,7 @@ type outstanding struct {
 }
 
 // whose is a source. What of it is missing holds all of its connections: the
-// source has the watermark of any of them.
+// source has the earliest watermark of those that have one, whichever delivered the fact.
 type whose struct{ tenant, source string }
 
 // observed is whose watermark it is.
