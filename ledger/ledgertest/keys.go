@@ -71,6 +71,7 @@ func exerciseKeys(t *testing.T, open opener) {
 		wantSame(t, "until it expires", [2]bool{anyOf(until-1, ledger.RoleEvidence, ledger.RoleAnalyst), anyOf(until, ledger.RoleEvidence, ledger.RoleAnalyst)}, [2]bool{true, false})
 		wantSame(t, "of no role", anyOf(noon), false)
 		for name, f := range map[string]func(ledger.Tx) error{
+			"id that no key can have":  func(tx ledger.Tx) error { _, err := tx.KeyByID(t.Context(), acme, "k\x00"); return err },
 			"other tenant's id":        func(tx ledger.Tx) error { _, err := tx.KeyByID(t.Context(), other, "k0"); return err },
 			"unknown hash":             func(tx ledger.Tx) error { _, err := tx.KeyByHash(t.Context(), [32]byte{9}); return err },
 			"unknown id":               func(tx ledger.Tx) error { return tx.RevokeKey(t.Context(), acme, "k9", noon) },

@@ -45,6 +45,9 @@ func (t *tx) ListKeys(ctx context.Context, tenant string) ([]ledger.Key, error) 
 
 // KeyByID implements ledger.Keys.
 func (t *tx) KeyByID(ctx context.Context, tenant, id string) (ledger.Key, error) {
+	if unstorable(id) {
+		return ledger.Key{}, fmt.Errorf("%w: key %q", ledger.ErrNotFound, id)
+	}
 	return one(ctx, t, keyByID, scanKey, tenant, id)
 }
 

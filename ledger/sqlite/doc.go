@@ -19,6 +19,7 @@
 //
 // Known limits: one host only, because WAL shares memory between processes (a
 // network file system is refused); reports over all facts (Orphans) read them
-// all; whoever may write the file may also drop the triggers that keep facts,
+// all, because an index of their times would nearly double the work of writing
+// one; whoever may write the file may also drop the triggers that keep facts,
 // runs and verdicts append-only, which is what the chain is for.
 package sqlite

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-otel/countersign/engine/contract"
 	"github.com/countersign-otel/countersign/engine/goeval"
 	"github.com/countersign-otel/countersign/engine/report"
+	"github.com/countersign-otel/countersign/internal/pgserver"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/ledger/open"
 	"github.com/countersign-otel/countersign/verifier/settle"
@@ -334,8 +335,21 @@ func TestReversalInsideTheWindow(t *testing.T) {
 // parked with what each said; the others settle; a new fact tries again.
 func TestD23_DisagreementParks(t *testing.T) {
 	t.Parallel()
+	for name, url := range map[string]func(t *testing.T) string{
+		"sqlite":   func(*testing.T) string { return "memory:" },
+		"postgres": func(t *testing.T) string { return pgserver.Start(t).Database(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disagree(t, url(t))
+		})
+	}
+}
+
+func disagree(t *testing.T, url string) {
+	t.Helper()
 	var honest atomic.Bool
-	b := setup(t, func(c *settle.Config) {
+	b := setupOn(t, url, func(c *settle.Config) {
 		c.Derive = func(c *contract.Contract, s *engine.Snapshot) []engine.Evaluation {
 			evaluations := goeval.Evaluate(c, s)
 			for i := range evaluations {
