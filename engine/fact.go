@@ -102,7 +102,7 @@ func (f Fact) deriveRawRef() (ref string) {
 // conflict (decision D8).
 func (f Fact) ContentHash() (hash [32]byte) {
 	withBuffer(func(b []byte) []byte {
-		b = appendString(f.content(b), f.SubjectKind)
+		b = AppendString(f.content(b), f.SubjectKind)
 		hash = sha256.Sum256(b)
 		return b
 	})
@@ -113,10 +113,10 @@ func (f Fact) ContentHash() (hash [32]byte) {
 func (f Fact) content(b []byte) []byte {
 	b = append(b, '[')
 	for _, text := range [...]string{f.Source, f.SubjectID, f.Type} {
-		b = append(appendString(b, text), ',')
+		b = append(AppendString(b, text), ',')
 	}
 	b = append(b, '"')
-	b = f.OccurredAt.appendText(b)
+	b = f.OccurredAt.AppendText(b)
 	b = append(b, '"', ',')
 	b = f.Attributes.value.append(b, true)
 	return append(b, ']')

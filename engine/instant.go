@@ -84,10 +84,11 @@ func InstantOfNanos(nanos uint64) Instant { return Instant(nanos / 1_000_000_000
 // String prints the moment as 2026-09-28T10:42:00Z.
 func (i Instant) String() string {
 	var b [len("2026-09-28T10:42:00Z")]byte
-	return string(i.appendText(b[:0]))
+	return string(i.AppendText(b[:0]))
 }
 
-func (i Instant) appendText(b []byte) []byte { return i.Time().AppendFormat(b, time.RFC3339) }
+// AppendText appends String.
+func (i Instant) AppendText(b []byte) []byte { return i.Time().AppendFormat(b, time.RFC3339) }
 
 // Time returns the moment as a UTC time.Time.
 func (i Instant) Time() time.Time { return time.Unix(int64(i), 0).UTC() }

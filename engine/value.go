@@ -108,7 +108,7 @@ func (v Value) append(b []byte, canonical bool) []byte {
 	case Number:
 		return append(b, numberText(v.text, canonical)...)
 	case String:
-		return appendString(b, v.text)
+		return AppendString(b, v.text)
 	case Array:
 		return appendArray(b, v.items, canonical)
 	case Map:
@@ -159,14 +159,15 @@ func appendMap(b []byte, members []Member, canonical bool) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, members[i].Name), ':')
+		b = append(AppendString(b, members[i].Name), ':')
 		b = members[i].Value.append(b, canonical)
 	}
 	return append(b, '}')
 }
 
-// appendString escapes as RFC 8785 section 3.2.2.2 does.
-func appendString(b []byte, text string) []byte {
+// AppendString appends a text as a JSON string, escaped as RFC 8785 section
+// 3.2.2.2 says. The text must be valid UTF-8.
+func AppendString(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	start := 0

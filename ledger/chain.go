@@ -24,7 +24,7 @@ type ChainHead struct {
 // Append gives each run its place behind the head: its outcome verdict, then its
 // policy verdict, then the run itself. It returns the runs so, with what is
 // stored of them beside, and the new head.
-func (h ChainHead) Append(runs []Run) ([]Run, []RunHashes, ChainHead, error) {
+func (h ChainHead) Append(runs []Run) ([]Run, []RunHashes, ChainHead) {
 	placed, hashes := slices.Clone(runs), make([]RunHashes, len(runs))
 	for i := range placed {
 		run := &placed[i]
@@ -35,13 +35,10 @@ func (h ChainHead) Append(runs []Run) ([]Run, []RunHashes, ChainHead, error) {
 		}
 		run.Seq, run.ID = h.Seq, fmt.Sprintf("run_%d", h.Seq)
 		hashes[i].Report = sha256.Sum256(run.Report)
-		var err error
-		if h.RunHash, err = run.Hash(h.RunHash, h.Hash, hashes[i].Report); err != nil {
-			return nil, nil, h, err
-		}
+		h.RunHash = run.Hash(h.RunHash, h.Hash, hashes[i].Report)
 		hashes[i].Run = h.RunHash
 	}
-	return placed, hashes, h, nil
+	return placed, hashes, h
 }
 
 // RunHashes are stored beside a run, so that a change of it is found.
@@ -54,8 +51,8 @@ type RunHashes struct {
 
 // Hash is the run's hash behind that of the run before, given the chain hash of
 // its policy verdict and the SHA-256 of its report.
-func (r *Run) Hash(previous, chain, report [32]byte) ([32]byte, error) {
-	hash, err := seal.NextRun(previous, chain, seal.Run{
+func (r *Run) Hash(previous, chain, report [32]byte) [32]byte {
+	return seal.NextRun(previous, chain, seal.Run{
 		Changed:     r.Changed,
 		ComputedAt:  int64(r.ComputedAt),
 		Events:      append([]string{}, r.Events...),
@@ -67,10 +64,6 @@ func (r *Run) Hash(previous, chain, report [32]byte) ([32]byte, error) {
 		Status:      r.Status,
 		TriggeredBy: r.TriggeredBy,
 	})
-	if err != nil {
-		return hash, fmt.Errorf("run of %s: %w", r.ClaimID, err)
-	}
-	return hash, nil
 }
 
 func seconds(at *engine.Instant) *int64 {

@@ -61,14 +61,42 @@ type Source struct {
 // Make reports one action of a snapshot. The evaluation must be of this
 // contract version and action.
 func Make(c *contract.Contract, s *engine.Snapshot, a engine.Action, e engine.Evaluation, now engine.Instant, settings Settings) Report {
+	return NewMaker(c, s, now, settings).Make(a, e)
+}
+
+// Maker reports many actions of one snapshot: what they share is made once.
+type Maker struct {
+	contract *contract.Contract
+	snapshot *engine.Snapshot
+	now      engine.Instant
+	settings Settings
+	sources  []Source
+	// fired and quiet are the rows of the checks by whether they fired, but for value and evidence.
+	fired, quiet []Check
+}
+
+// NewMaker makes a Maker of reports at one moment.
+func NewMaker(c *contract.Contract, s *engine.Snapshot, now engine.Instant, settings Settings) *Maker {
+	m := &Maker{contract: c, snapshot: s, now: now, settings: settings, sources: sources(c, s)}
+	for i := range c.Checks {
+		m.fired = append(m.fired, checkRow(&c.Checks[i], true))
+		m.quiet = append(m.quiet, checkRow(&c.Checks[i], false))
+	}
+	return m
+}
+
+// Make reports one action. Reports share Sources, which must not be changed.
+func (m *Maker) Make(a engine.Action, e engine.Evaluation) Report {
+	c, s := m.contract, m.snapshot
 	r := Report{
-		Settlement: Settle(c, a, e.Outcome.Raw, s.Sources, now, settings),
-		Sources:    sources(c, s),
+		Checks:     make([]Check, len(c.Checks)),
+		Settlement: Settle(c, a, e.Outcome.Raw, s.Sources, m.now, m.settings),
+		Sources:    m.sources,
 	}
 	lowest := engine.UnknownTrust
-	for i, check := range c.Checks {
-		row := checkRow(check, s, a, e.Findings[i])
-		r.Checks = append(r.Checks, row)
+	for i := range c.Checks {
+		check, row := &c.Checks[i], &r.Checks[i]
+		m.fill(row, i, a, e.Findings[i])
 		if trust := evidenceTrust(s, row.Evidence); trust != engine.UnknownTrust && (lowest == engine.UnknownTrust || trust < lowest) {
 			lowest = trust
 		}
@@ -76,7 +104,7 @@ func Make(c *contract.Contract, s *engine.Snapshot, a engine.Action, e engine.Ev
 			r.Reversal = row.Evidence
 		}
 	}
-	r.Summary = Summary{Headline: headline(c, e, r.Checks, r.Settlement, now), EvidenceTrust: known(lowest)}
+	r.Summary = Summary{Headline: headline(c, e, r.Checks, r.Settlement, m.now), EvidenceTrust: known(lowest)}
 	return r
 }
 
@@ -94,23 +122,33 @@ func known(t engine.Trust) *engine.Trust {
 	return &t
 }
 
-func checkRow(check contract.Check, s *engine.Snapshot, a engine.Action, found engine.Finding) Check {
+func checkRow(check *contract.Check, fired bool) Check {
 	expected := check.Section == contract.ExpectedEffects
 	row := Check{
 		Section:     check.Section,
-		Code:        check.Call.Code(!expected || found.Fired),
-		OK:          found.Fired == expected,
+		Code:        check.Call.Code(!expected || fired),
+		OK:          fired == expected,
 		Description: check.Call.Describe(),
-		Value:       value(found.Value),
-		Evidence:    evidence(check.Section, s, a, found.Evidence),
-	}
-	if gate, ok := check.Call.(interface{ BelowTrustCode() string }); ok && found.BelowTrust {
-		row.Code = gate.BelowTrustCode()
 	}
 	if check.Message != "" {
 		row.Message = &check.Message
 	}
 	return row
+}
+
+// fill makes the row of a check of what was found.
+func (m *Maker) fill(row *Check, i int, a engine.Action, found engine.Finding) {
+	check := &m.contract.Checks[i]
+	if *row = m.quiet[i]; found.Fired {
+		*row = m.fired[i]
+	}
+	row.Value, row.Evidence = value(found.Value), evidence(check.Section, m.snapshot, a, found.Evidence)
+	if !found.BelowTrust {
+		return
+	}
+	if gate, ok := check.Call.(interface{ BelowTrustCode() string }); ok {
+		row.Code = gate.BelowTrustCode()
+	}
 }
 
 func value(v engine.FindingValue) any {

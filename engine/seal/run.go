@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/countersign-otel/countersign/engine"
 )
@@ -13,7 +14,7 @@ import (
 // verdicts: what people read of it, and what the facts contained that the
 // verdicts name. A verdict's document names its evidence by reference only
 // (decision D24), so that a fact could be rewritten under the verdict.
-// Members stand in the order of their names, as RFC 8785 wants them.
+// Its canonical JSON has these members.
 type Run struct {
 	Changed    bool     `json:"changed"`
 	ComputedAt int64    `json:"computed_at"`
@@ -88,18 +89,33 @@ func (c *contents) find(facts []engine.Fact) {
 // SHA-256(0x02 || previous || chain hash of the run's policy verdict || SHA-256
 // of the canonical JSON of the run). The first one follows 32 zero bytes. Each
 // covers the chain of verdicts (decision D25) up to its own, too.
-func NextRun(previous, chain [32]byte, run Run) ([32]byte, error) {
-	canonical, err := canonicalJSON(run)
-	if err != nil {
-		return [32]byte{}, fmt.Errorf("hash of a run: %w", err)
-	}
-	content := sha256.Sum256(canonical)
+func NextRun(previous, chain [32]byte, run Run) [32]byte {
+	text := buffers.Get().(*[]byte)
+	*text = run.append((*text)[:0])
+	content := sha256.Sum256(*text)
+	buffers.Put(text)
 	var buffer [97]byte
 	buffer[0] = 0x02
 	copy(buffer[1:33], previous[:])
 	copy(buffer[33:65], chain[:])
 	copy(buffer[65:], content[:])
-	return sha256.Sum256(buffer[:]), nil
+	return sha256.Sum256(buffer[:])
+}
+
+func (r *Run) append(b []byte) []byte {
+	b = strconv.AppendBool(append(b, `{"changed":`...), r.Changed)
+	b = strconv.AppendInt(append(b, `,"computed_at":`...), r.ComputedAt, 10)
+	b = appendStrings(append(b, `,"events":`...), r.Events)
+	b = appendStrings(append(b, `,"evidence":`...), r.Evidence)
+	b = engine.AppendString(append(b, `,"headline":`...), r.Headline)
+	if r.NextCheckAt != nil {
+		b = strconv.AppendInt(append(b, `,"next_check_at":`...), *r.NextCheckAt, 10)
+	}
+	b = strconv.AppendInt(append(b, `,"previous_seq":`...), r.PreviousSeq, 10)
+	b = engine.AppendString(append(b, `,"report":`...), r.Report)
+	b = engine.AppendString(append(b, `,"status":`...), r.Status)
+	b = engine.AppendString(append(b, `,"triggered_by":`...), r.TriggeredBy)
+	return append(b, '}')
 }
 
 // Hex spells hashes as Run holds them.

@@ -3,12 +3,11 @@
 package seal
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-
-	"github.com/gowebpki/jcs"
+	"strconv"
+	"sync"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
@@ -17,21 +16,7 @@ import (
 // Format names the version of the document that is hashed.
 const Format = "countersign.verdict.v1"
 
-// document is what a verdict hash covers. It holds no clock, no database id
-// and no chain position, and only strings, booleans, arrays, objects and small
-// integers, so that every RFC 8785 library makes the same bytes.
-// Members stand in the order of their names, as RFC 8785 wants them.
-type document struct {
-	Action   actionPart    `json:"action"`
-	Checks   []checkedPart `json:"checks"`
-	Contract contractPart  `json:"contract"`
-	Format   string        `json:"format"`
-	Lens     engine.Lens   `json:"lens"`
-	Verdict  string        `json:"raw_verdict"`
-	Reasons  []string      `json:"reasons"`
-	Tenant   string        `json:"tenant"`
-}
-
+// actionPart is how a document names the action.
 type actionPart struct {
 	ActionID string `json:"action_id"`
 	AgentID  string `json:"agent_id,omitempty"`
@@ -39,19 +24,6 @@ type actionPart struct {
 	Params      string `json:"params,omitempty"`
 	RequestedAt string `json:"requested_at"`
 	SubjectID   string `json:"subject_id"`
-}
-
-type checkedPart struct {
-	Call     string `json:"call"`
-	Evidence string `json:"evidence,omitempty"`
-	Fired    bool   `json:"fired"`
-	Value    string `json:"value,omitempty"`
-}
-
-type contractPart struct {
-	Hash    string `json:"hash"`
-	ID      string `json:"id"`
-	Version int    `json:"version"`
 }
 
 // Subject is what a verdict is about.
@@ -80,40 +52,92 @@ type Sealed struct {
 	Hash     [32]byte
 }
 
-// Seal makes the canonical document of one lens and hashes it (decision D24).
-func Seal(s Subject, lens engine.Lens, verdict engine.Verdict, findings []engine.Finding) (Sealed, error) {
-	canonical, err := canonicalJSON(document{
-		Action:   action(s.Action),
-		Checks:   checks(s, findings),
-		Contract: contractPart{s.Contract.Hash, s.Contract.ID, s.Contract.Version},
-		Format:   Format,
-		Lens:     lens,
-		Verdict:  string(verdict.Raw),
-		Reasons:  verdict.Reasons,
-		Tenant:   s.Tenant,
-	})
-	if err != nil {
-		return Sealed{}, fmt.Errorf("verdict document of action %q: %w", s.Action.ActionID, err)
-	}
-	return Sealed{Document: string(canonical), Hash: sha256.Sum256(canonical)}, nil
+// Seal makes the canonical documents of both lenses and hashes them (decision D24).
+func Seal(s Subject, outcome, policy engine.Verdict, findings []engine.Finding) (sealedOutcome, sealedPolicy Sealed) {
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	b := appendShared((*buffer)[:0], s, findings)
+	shared := len(b)
+	b = appendVerdict(b, s, engine.Outcome, outcome)
+	sealedOutcome = Sealed{string(b), sha256.Sum256(b)}
+	b = appendVerdict(b[:shared], s, engine.Policy, policy)
+	sealedPolicy = Sealed{string(b), sha256.Sum256(b)}
+	*buffer = b
+	return sealedOutcome, sealedPolicy
 }
 
-// canonicalJSON is the RFC 8785 text of a document or a Run. What encoding/json writes of
-// one is that text already, because members are sorted and numbers small: but for
-// two line separators, which it escapes and RFC 8785 does not. Where one may be,
-// the library of RFC 8785 decides.
-func canonicalJSON(d any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(d); err != nil {
-		return nil, err
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// appendShared and appendVerdict write what a verdict hash covers. It holds no
+// clock, no database id and no chain position, and only strings, booleans,
+// arrays, objects and small integers, so that every RFC 8785 library makes the
+// same bytes. Members stand in the order of their names, as RFC 8785 wants them:
+// what both lenses share comes first, and the tenant last.
+func appendShared(b []byte, s Subject, findings []engine.Finding) []byte {
+	b = appendAction(append(b, `{"action":`...), action(s.Action))
+	b = appendChecks(append(b, `,"checks":[`...), s, findings)
+	b = engine.AppendString(append(b, `],"contract":{"hash":`...), s.Contract.Hash)
+	b = engine.AppendString(append(b, `,"id":`...), s.Contract.ID)
+	b = strconv.AppendInt(append(b, `,"version":`...), int64(s.Contract.Version), 10)
+	return append(b, `},"format":"`+Format+`"`...)
+}
+
+func appendVerdict(b []byte, s Subject, lens engine.Lens, verdict engine.Verdict) []byte {
+	b = engine.AppendString(append(b, `,"lens":`...), string(lens))
+	b = engine.AppendString(append(b, `,"raw_verdict":`...), string(verdict.Raw))
+	b = appendStrings(append(b, `,"reasons":`...), verdict.Reasons)
+	b = engine.AppendString(append(b, `,"tenant":`...), s.Tenant)
+	return append(b, '}')
+}
+
+func appendAction(b []byte, a actionPart) []byte {
+	b = engine.AppendString(append(b, `{"action_id":`...), a.ActionID)
+	b = appendPresent(b, `,"agent_id":`, a.AgentID)
+	b = appendPresent(b, `,"params":`, a.Params)
+	b = engine.AppendString(append(b, `,"requested_at":`...), a.RequestedAt)
+	b = engine.AppendString(append(b, `,"subject_id":`...), a.SubjectID)
+	return append(b, '}')
+}
+
+func appendChecks(b []byte, s Subject, findings []engine.Finding) []byte {
+	calls := s.Calls
+	if calls == nil {
+		calls = Calls(s.Contract, s.Sources)
 	}
-	written := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
-	if bytes.Contains(written, []byte(`\u202`)) {
-		return jcs.Transform(written)
+	for i, call := range calls {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = engine.AppendString(append(b, `{"call":`...), call)
+		b = appendPresent(b, `,"evidence":`, findings[i].Evidence)
+		b = strconv.AppendBool(append(b, `,"fired":`...), findings[i].Fired)
+		b = appendPresent(b, `,"value":`, ValueText(findings[i].Value))
+		b = append(b, '}')
 	}
-	return written, nil
+	return b
+}
+
+// appendPresent leaves a member out that is empty.
+func appendPresent(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return engine.AppendString(append(b, name...), text)
+}
+
+// appendStrings writes null for nil.
+func appendStrings(b []byte, texts []string) []byte {
+	if texts == nil {
+		return append(b, "null"...)
+	}
+	b = append(b, '[')
+	for i, text := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = engine.AppendString(b, text)
+	}
+	return append(b, ']')
 }
 
 func action(a engine.Action) actionPart {
@@ -135,18 +159,6 @@ func IsAbout(sealed string, a engine.Action) (bool, error) {
 		return false, fmt.Errorf("verdict document of action %q: %w", a.ActionID, err)
 	}
 	return said.Action == action(a), nil
-}
-
-func checks(s Subject, findings []engine.Finding) []checkedPart {
-	calls := s.Calls
-	if calls == nil {
-		calls = Calls(s.Contract, s.Sources)
-	}
-	parts := make([]checkedPart, len(calls))
-	for i, call := range calls {
-		parts[i] = checkedPart{Call: call, Evidence: findings[i].Evidence, Fired: findings[i].Fired, Value: ValueText(findings[i].Value)}
-	}
-	return parts
 }
 
 // ValueText is a check's value as one string: a compound one is its canonical

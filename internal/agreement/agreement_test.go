@@ -243,16 +243,9 @@ func asErrors(texts []string) []error {
 
 func sealed(c *contract.Contract, s *engine.Snapshot, a engine.Action, e engine.Evaluation) (answer, error) {
 	subject := seal.Subject{Tenant: s.Tenant, Contract: c, Action: a, Sources: s.Sources}
-	outcome, err := seal.Seal(subject, engine.Outcome, e.Outcome, e.Findings)
-	if err != nil {
-		return answer{}, err
-	}
-	policy, err := seal.Seal(subject, engine.Policy, e.Policy, e.Findings)
-	if err != nil {
-		return answer{}, err
-	}
+	outcome, policy := seal.Seal(subject, e.Outcome, e.Policy, e.Findings)
 	// What findings name is among the facts that were read, so that its content can be sealed.
-	_, err = seal.Contents(seal.Evidence(a.ActionID, e.Findings), s, a.SubjectID)
+	_, err := seal.Contents(seal.Evidence(a.ActionID, e.Findings), s, a.SubjectID)
 	return answer{Evaluation: e, Outcome: outcome.Hash, Policy: policy.Hash}, err
 }
 

@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -105,6 +106,36 @@ func exerciseRuns(t *testing.T, open opener) {
 			return err
 		})
 		b.wantDue("a", run.NextCheckAt.String())
+	})
+
+	// A store may know from the snapshot who was verified before.
+	t.Run("LatestRunsBesideASnapshot", func(t *testing.T) {
+		b := setup(t, open)
+		b.record(act("a", "order_1"), act("b", "order_2"), act("c", "order_3"))
+		ids := []string{engine.ClaimID(acme, "a"), engine.ClaimID(acme, "b"), engine.ClaimID(acme, "c")}
+		b.settle(ids[1], ledger.Pending, engine.NotVerified, noon)
+		b.settle(ids[2], ledger.Settled, engine.Verified, noon)
+		c := b.contractOf("refund")
+		for _, row := range []struct{ snapshot, asked, want []string }{
+			{ids, ids, []string{"b", "c"}}, {ids[:1], ids[:1], nil}, {ids[:1], ids, []string{"b", "c"}}, {ids, ids[1:2], []string{"b"}},
+		} {
+			b.view(func(tx ledger.Tx) error {
+				snapshot, err := tx.Snapshot(t.Context(), acme, c, row.snapshot, nil)
+				if err != nil {
+					return err
+				}
+				wantSame(t, "actions", len(snapshot.Actions), len(row.snapshot))
+				latest, err := tx.LatestRuns(t.Context(), acme, row.asked)
+				var got []string
+				for i, name := range []string{"a", "b", "c"} {
+					if _, ok := latest[ids[i]]; ok {
+						got = append(got, name)
+					}
+				}
+				wantSame(t, fmt.Sprintf("latest runs of %d beside a snapshot of %d", len(row.asked), len(row.snapshot)), got, row.want)
+				return err
+			})
+		}
 	})
 
 	t.Run("LatestIsTheLastOne", func(t *testing.T) {

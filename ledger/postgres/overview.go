@@ -61,10 +61,10 @@ func (t *tx) LinkedSubjects(ctx context.Context, tenant, subject string, limit i
 
 // CaseFacts implements ledger.Overview.
 func (t *tx) CaseFacts(ctx context.Context, tenant, subject string, since, until engine.Instant, limit int) ([]engine.Fact, error) {
-	return collect(ctx, t, caseFacts, scanFact, tenant, subject, int64(since), int64(until), limit)
+	return collect(ctx, t, caseFacts, factScanner(), tenant, subject, int64(since), int64(until), limit)
 }
 
 // RecentFacts implements ledger.Overview.
 func (t *tx) RecentFacts(ctx context.Context, tenant string, since engine.Instant, limit int) ([]engine.Fact, error) {
-	return collect(ctx, t, recentFacts, scanFact, tenant, int64(since), limit)
+	return collect(ctx, t, recentFacts, factScanner(), tenant, int64(since), limit)
 }

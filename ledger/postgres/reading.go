@@ -201,7 +201,7 @@ func (t *tx) Compensations(ctx context.Context, tenant string, actionIDs []strin
 // Orphans implements ledger.Reading.
 func (t *tx) Orphans(ctx context.Context, tenant string, filter ledger.OrphanFilter) ([]engine.Fact, error) {
 	sources, types := effectArrays(filter.Effects)
-	return collect(ctx, t, orphans, scanFact, pgx.QueryExecModeCacheDescribe,
+	return collect(ctx, t, orphans, factScanner(), pgx.QueryExecModeCacheDescribe,
 		tenant, nullInstant(filter.Since), nullInstant(filter.Until), sources, types, filter.Limit)
 }
 

@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
@@ -22,7 +24,8 @@ func (t *tx) Snapshot(ctx context.Context, tenant string, c *contract.Contract, 
 	s := &engine.Snapshot{Tenant: tenant}
 	var providers []engine.Connection
 	batch := &pgx.Batch{}
-	batch.Queue(snapshotActions.Text, tenant, claimIDs).Query(into(snapshotActions, &s.Actions, scanAction))
+	seen := verified{tenant: tenant, among: claimIDs}
+	batch.Queue(snapshotActions.Text, tenant, claimIDs).Query(into(snapshotActions, &s.Actions, seen.scanAction))
 	batch.Queue(connections.Text, tenant).Query(into(connections, &providers, scanConnection))
 	if before, after, ok := reach(c); ok {
 		batch.Queue(peers.Text, tenant, claimIDs, c.ID, int64(before), int64(after)).Query(into(peers, &s.Peers, scanAction))
@@ -30,6 +33,9 @@ func (t *tx) Snapshot(ctx context.Context, tenant string, c *contract.Contract, 
 	err := t.send(ctx, "Snapshot", batch)
 	if err != nil {
 		return nil, err
+	}
+	if t.readOnly {
+		t.verified = &seen
 	}
 	subjects := subjectsOf(s.Actions, s.Peers)
 	if s.Links, err = t.links(ctx, tenant, subjects); err != nil {
@@ -99,12 +105,47 @@ func (t *tx) links(ctx context.Context, tenant string, subjects []string) (map[s
 }
 
 func (t *tx) facts(ctx context.Context, tenant string, subjects []string) (map[string][]engine.Fact, error) {
-	all, err := collect(ctx, t, factsOfSubjects, scanFact, tenant, subjects)
-	facts := map[string][]engine.Fact{}
-	for _, f := range all {
-		facts[f.SubjectID] = append(facts[f.SubjectID], f)
+	rows, err := t.db.Query(ctx, factsOfSubjects.Text, tenant, subjects)
+	if err != nil {
+		return nil, fail(factsOfSubjects.Name, err)
 	}
-	return facts, err
+	all, err := pgx.AppendRows(make([]engine.Fact, 0, likelyFacts*len(subjects)), rows, factScanner())
+	if err != nil {
+		return nil, fail(factsOfSubjects.Name, err)
+	}
+	facts := make(map[string][]engine.Fact, len(subjects))
+	for len(all) > 0 { // they stand in the order of their subjects
+		n := 1
+		for n < len(all) && all[n].SubjectID == all[0].SubjectID {
+			n++
+		}
+		facts[all[0].SubjectID], all = all[:n:n], all[n:]
+	}
+	return facts, nil
+}
+
+// likelyFacts is how many facts a subject has, as a first guess.
+const likelyFacts = 6
+
+// verified are the actions of a snapshot that were verified before.
+type verified struct {
+	tenant string
+	among  []string
+	claims []string
+}
+
+// scanAction is the function scanAction for SnapshotActions, which says so.
+func (v *verified) scanAction(row pgx.CollectableRow) (engine.Action, error) {
+	var c actionColumns
+	var before bool
+	if err := row.Scan(append(c.targets(), &before)...); err != nil {
+		return engine.Action{}, err
+	}
+	a, err := c.value()
+	if before {
+		v.claims = append(v.claims, engine.ClaimID(v.tenant, a.ActionID))
+	}
+	return a, err
 }
 
 func scanAction(row pgx.CollectableRow) (engine.Action, error) {
@@ -115,15 +156,33 @@ func scanAction(row pgx.CollectableRow) (engine.Action, error) {
 	return c.value()
 }
 
-func scanFact(row pgx.CollectableRow) (engine.Fact, error) {
-	var f engine.Fact
+// factScanner reads the facts of one result. Texts that come again and again, like
+// the names of sources, are kept once.
+func factScanner() pgx.RowToFunc[engine.Fact] {
+	var rawRef, attributes string
+	var source, kind, subject, subjectKind pgtype.DriverBytes
 	var at int64
-	var attributes *string
-	if err := row.Scan(&f.RawRef, &f.Source, &f.Type, &f.SubjectID, &f.SubjectKind, &at, &attributes); err != nil {
+	targets := []any{&rawRef, &source, &kind, &subject, &subjectKind, &at, &attributes}
+	known := map[string]string{}
+	keep := func(text []byte) string {
+		kept, ok := known[string(text)]
+		if !ok {
+			kept = string(text)
+			known[kept] = kept
+		}
+		return kept
+	}
+	return func(row pgx.CollectableRow) (engine.Fact, error) {
+		if err := row.Scan(targets...); err != nil {
+			return engine.Fact{}, err
+		}
+		f := engine.Fact{
+			RawRef: rawRef, Source: keep(source), Type: keep(kind), SubjectID: keep(subject), SubjectKind: keep(subjectKind), OccurredAt: engine.Instant(at),
+		}
+		var err error
+		if f.Attributes, err = engine.ReadObject(attributes); err != nil {
+			err = fmt.Errorf("%w: attributes of fact %s: %w", errStored, rawRef, err)
+		}
 		return f, err
 	}
-	f.OccurredAt = engine.Instant(at)
-	var err error
-	f.Attributes, err = parseObject("attributes of fact "+f.RawRef, attributes)
-	return f, err
 }

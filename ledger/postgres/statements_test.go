@@ -62,6 +62,7 @@ var acrossTenants = map[string]string{
 	"TakeRetentionRole": "touches no table",
 	"NewestApplied":     "the schema's version",
 	"Notify":            "touches no table",
+	"CommitSoon":        "touches no table",
 	"Listen":            "touches no table",
 }
 

@@ -143,6 +143,8 @@ type tx struct {
 	wake bool
 	// leased is what must not be judged before the evidence that is under way.
 	leased []leasing
+	// verified is what Snapshot saw; only where nothing changes until the end.
+	verified *verified
 }
 
 var _ ledger.Tx = (*tx)(nil)

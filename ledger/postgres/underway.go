@@ -37,6 +37,7 @@ var (
 	evidenceUnderWay = named("EvidenceUnderWay")
 	noteLinks        = named("NoteLinks")
 	takeLinks        = named("TakeLinks")
+	commitSoon       = named("CommitSoon")
 )
 
 const (
@@ -155,11 +156,15 @@ func (t *tx) noteLinks(ctx context.Context, tenant string, links []engine.Link) 
 
 // lookAgain wakes settled actions that new links bring near an undoing fact,
 // once all facts that were under way with these links have ended. It holds
-// only the notes that it takes, which nobody waits for.
+// only the notes that it takes, which nobody waits for. With it a transaction
+// begins that leases work, and need not be on disk.
 func (t *tx) lookAgain(ctx context.Context, tenant string, now engine.Instant) error {
 	type note struct{ From, To []string }
-	notes, err := collect(ctx, t, takeLinks, pgx.RowToStructByPos[note], tenant, linksAtOnce)
-	if err != nil || len(notes) == 0 {
+	var notes []note
+	batch := &pgx.Batch{}
+	batch.Queue(commitSoon.Text)
+	batch.Queue(takeLinks.Text, tenant, linksAtOnce).Query(into(takeLinks, &notes, pgx.RowToStructByPos[note]))
+	if err := t.send(ctx, "LookAgain", batch); err != nil || len(notes) == 0 {
 		return err
 	}
 	if err := t.store.quiet(ctx, t.db, tenant); err != nil {
@@ -172,7 +177,7 @@ func (t *tx) lookAgain(ctx context.Context, tenant string, now engine.Instant) e
 		}
 	}
 	woken := map[string]bool{}
-	err = t.wakeUndone(ctx, tenant, evidence{links: links}, now, woken)
+	err := t.wakeUndone(ctx, tenant, evidence{links: links}, now, woken)
 	t.wake = t.wake || len(woken) > 0 || len(notes) == linksAtOnce
 	return err
 }

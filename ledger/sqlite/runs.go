@@ -100,10 +100,7 @@ func (t *tx) chain(ctx context.Context, tenant string, runs []ledger.Run) ([]led
 	if err != nil {
 		return nil, nil, err
 	}
-	placed, hashes, head, err := head.Append(runs)
-	if err != nil {
-		return nil, nil, err
-	}
+	placed, hashes, head := head.Append(runs)
 	_, err = t.execute(ctx, setChainHead, tenant, head.Seq, head.Hash[:], head.RunHash[:])
 	return placed, hashes, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
+	"github.com/countersign-otel/countersign/engine/report"
 	"github.com/countersign-otel/countersign/engine/seal"
 	"github.com/countersign-otel/countersign/ledger"
 )
@@ -193,7 +194,7 @@ func (v *Verifier) evaluate(ctx context.Context, tx ledger.Tx, tenant string, re
 	if err != nil {
 		return outcome{}, err
 	}
-	b := batch{contract: c, snapshot: snapshot, calls: seal.Calls(c, snapshot.Sources), previous: previous, now: now, settings: v.Settings}
+	b := batch{contract: c, snapshot: snapshot, calls: seal.Calls(c, snapshot.Sources), previous: previous, now: now, reports: report.NewMaker(c, snapshot, now, v.Settings)}
 	return b.compare(judged, v.Derive(c, snapshot))
 }
 
@@ -246,5 +247,5 @@ type batch struct {
 	calls    []string
 	previous map[string]ledger.Run
 	now      engine.Instant
-	settings settings
+	reports  *report.Maker
 }

@@ -1,11 +1,16 @@
 package settle_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -121,6 +126,8 @@ func (w *world) fill(b *testing.B, from, to int) (claims []string) {
 // and taken from the queue, durably, by two workers; and beside it, in the same
 // run, round by round, how many the evaluation statement alone judges, on one
 // connection and on two. The goals: 3,000 a second, and half of the statement alone.
+// Beside other work on the machine the times of the processors say more: those of
+// an action in this process and in the server, settled and evaluated alone.
 func BenchmarkSettle(b *testing.B) {
 	for _, batchSize := range []int{500, 2000} {
 		b.Run(fmt.Sprintf("batch=%d", batchSize), func(b *testing.B) { benchmarkSettle(b, batchSize) })
@@ -130,15 +137,17 @@ func BenchmarkSettle(b *testing.B) {
 func benchmarkSettle(b *testing.B, batchSize int) {
 	const size, workers = 6000, 2
 	w := newWorld(b)
+	server := w.server(b)
 	var settling, alone, both time.Duration
+	var settlingCPU, aloneCPU [2]time.Duration
 	rounds := 0
 	for b.Loop() {
 		claims := w.fill(b, rounds*size, (rounds+1)*size)
 		w.analyze(b)
 		rounds++
-		alone += w.evaluate(b, claims, batchSize, 1)
+		server.during(&aloneCPU, func() { alone += w.evaluate(b, claims, batchSize, 1) })
 		both += w.evaluate(b, claims, batchSize, workers)
-		settling += w.settle(b, size, batchSize, workers)
+		server.during(&settlingCPU, func() { settling += w.settle(b, size, batchSize, workers) })
 	}
 	rate := func(d time.Duration) float64 { return float64(rounds*size) / d.Seconds() }
 	b.ReportMetric(rate(settling), "settled/s")
@@ -146,6 +155,79 @@ func benchmarkSettle(b *testing.B, batchSize int) {
 	b.ReportMetric(rate(both), "evaluated-by-two/s")
 	b.ReportMetric(rate(settling)/rate(alone), "settled/evaluated")
 	b.ReportMetric(rate(settling)/rate(both), "settled/evaluated-by-two")
+	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(rounds*size) }
+	b.ReportMetric(each(settlingCPU[0]), "settle-here-cpu-µs")
+	b.ReportMetric(each(settlingCPU[1]), "settle-server-cpu-µs")
+	b.ReportMetric(each(aloneCPU[0]), "evaluate-here-cpu-µs")
+	b.ReportMetric(each(aloneCPU[1]), "evaluate-server-cpu-µs")
+}
+
+// server is the process of the store's server; 0 where the system does not tell about processes.
+type server int
+
+func (w *world) server(b *testing.B) server {
+	b.Helper()
+	conn, err := pgx.Connect(b.Context(), w.url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(b.Context())
+	var folder string
+	if err := conn.QueryRow(b.Context(), "SELECT setting FROM pg_settings WHERE name = 'data_directory'").Scan(&folder); err != nil {
+		b.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "postmaster.pid"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return server(pid)
+}
+
+// during adds what f takes of the processors: in this process, and in the server.
+func (s server) during(spent *[2]time.Duration, f func()) {
+	here, there := own(), s.spent()
+	f()
+	spent[0] += own() - here
+	spent[1] += s.spent() - there
+}
+
+func own() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// spent is the time that the server and its processes have taken of the processors so far.
+func (s server) spent() time.Duration {
+	const tick = 10 * time.Millisecond // the unit of these files on Linux
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var ticks int64
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		// What follows the name: state, parent, ..., and user and system time from 11 on, then those of ended children.
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		number := func(i int) int64 {
+			n, _ := strconv.ParseInt(fields[i], 10, 64)
+			return n
+		}
+		switch strconv.Itoa(int(s)) {
+		case filepath.Base(filepath.Dir(file)):
+			ticks += number(11) + number(12) + number(13) + number(14)
+		case fields[1]:
+			ticks += number(11) + number(12)
+		}
+	}
+	return time.Duration(ticks) * tick
 }
 
 func (w *world) analyze(b *testing.B) {

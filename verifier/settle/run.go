@@ -1,9 +1,10 @@
 package settle
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/goeval"
@@ -12,7 +13,14 @@ import (
 	"github.com/countersign-otel/countersign/ledger"
 )
 
-type settings = report.Settings
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+func reportText(r *report.Report) []byte {
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	*buffer = r.AppendJSON((*buffer)[:0])
+	return bytes.Clone(*buffer)
+}
 
 // compare makes a run of every action on which both evaluators agree, and
 // parks the others with what each said (decision D23).
@@ -25,7 +33,7 @@ func (b batch) compare(judged, derived []engine.Evaluation) (outcome, error) {
 	for _, e := range derived {
 		byGo[e.ActionID] = e
 	}
-	var done outcome
+	done := outcome{runs: make([]ledger.Run, 0, len(judged)), actions: make([]*engine.Action, 0, len(judged))}
 	for i := range b.snapshot.Actions {
 		action := b.snapshot.Actions[i]
 		sql, inSQL := bySQL[action.ActionID]
@@ -58,29 +66,21 @@ func (b batch) disagreement(a engine.Action, differences []string) ledger.Parked
 
 // run seals both verdicts and says what comes next.
 func (b batch) run(a engine.Action, e engine.Evaluation) (ledger.Run, error) {
-	r := report.Make(b.contract, b.snapshot, a, e, b.now, b.settings)
-	text, err := json.Marshal(r)
-	if err != nil {
-		return ledger.Run{}, fmt.Errorf("report of action %q: %w", a.ActionID, err)
-	}
+	r := b.reports.Make(a, e)
 	run := ledger.Run{
 		ClaimID:     engine.ClaimID(b.snapshot.Tenant, a.ActionID),
 		Contract:    ledger.ContractRef{ID: b.contract.ID, Version: b.contract.Version},
 		ComputedAt:  b.now,
 		Status:      ledger.Pending,
 		Headline:    r.Summary.Headline,
-		Report:      text,
+		Report:      reportText(&r),
 		NextCheckAt: r.Settlement.NextCheckAt,
 	}
 	if r.Settlement.Settled {
 		run.Status = ledger.Settled
 	}
-	if run.Outcome, err = b.seal(a, engine.Outcome, e.Outcome, e); err != nil {
-		return ledger.Run{}, err
-	}
-	if run.Policy, err = b.seal(a, engine.Policy, e.Policy, e); err != nil {
-		return ledger.Run{}, err
-	}
+	b.seal(&run, a, e)
+	var err error
 	if run.Evidence, err = seal.Contents(seal.Evidence(a.ActionID, e.Findings), b.snapshot, a.SubjectID); err != nil {
 		return ledger.Run{}, fmt.Errorf("evidence of action %q: %w", a.ActionID, err)
 	}
@@ -88,10 +88,11 @@ func (b batch) run(a engine.Action, e engine.Evaluation) (ledger.Run, error) {
 	return run, nil
 }
 
-func (b batch) seal(a engine.Action, lens engine.Lens, verdict engine.Verdict, e engine.Evaluation) (ledger.StoredVerdict, error) {
+func (b batch) seal(run *ledger.Run, a engine.Action, e engine.Evaluation) {
 	subject := seal.Subject{Tenant: b.snapshot.Tenant, Contract: b.contract, Action: a, Sources: b.snapshot.Sources, Calls: b.calls}
-	sealed, err := seal.Seal(subject, lens, verdict, e.Findings)
-	return ledger.StoredVerdict{Verdict: verdict, Hash: sealed.Hash, Document: sealed.Document}, err
+	outcome, policy := seal.Seal(subject, e.Outcome, e.Policy, e.Findings)
+	run.Outcome = ledger.StoredVerdict{Verdict: e.Outcome, Hash: outcome.Hash, Document: outcome.Document}
+	run.Policy = ledger.StoredVerdict{Verdict: e.Policy, Hash: policy.Hash, Document: policy.Document}
 }
 
 // follow compares with the run before: the first provisional verdict tells

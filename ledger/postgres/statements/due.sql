@@ -138,6 +138,11 @@ SELECT min(least(
     WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.lease_until IS NOT NULL)))
 FROM tenants t;
 
+-- Lets a transaction that leases work end before it is on disk: a crash of the
+-- server gives the work back, and who stores a verdict has to hold its lease still.
+-- name: CommitSoon
+SELECT set_config('synchronous_commit', 'off', true);
+
 -- name: LeaseDue
 WITH leased AS (
   UPDATE due d
