@@ -93,46 +93,47 @@ func queueWakeSubjects(batch *pgx.Batch, tenant string, e evidence, now engine.I
 	if len(earliest) == 0 {
 		return
 	}
-	subjects, first := make([]string, 0, len(earliest)), make([]*engine.Fact, 0, len(earliest))
+	var subjects, keys textArray
+	subjects.grow(len(earliest), bytesOf(earliest, func(subject string, _ *engine.Fact) int { return len(subject) }))
+	keys.grow(len(earliest), bytesOf(earliest, func(_ string, f *engine.Fact) int { return orderKeyBytes(f) }))
 	for subject, f := range earliest {
-		subjects, first = append(subjects, subject), append(first, f)
+		subjects.add(subject)
+		addOrderKey(&keys, f)
 	}
-	batch.Queue(wakeSubjects.Text, tenant, now, subjects, orderKeys(first)).Query(func(rows pgx.Rows) error {
+	batch.Queue(wakeSubjects.Text, tenant, now, subjects.String(), keys.String()).Query(func(rows pgx.Rows) error {
 		var id string
 		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { woken[id] = true; return nil })
 		return err
 	})
 }
 
-// orderKeys sort as engine.CompareFacts does; nil stays nil. They are parts of one text.
-func orderKeys(facts []*engine.Fact) []*string {
-	const width = 12 // digits; the year 9999 has them all
+func bytesOf(facts map[string]*engine.Fact, size func(string, *engine.Fact) int) (sum int) {
+	for subject, f := range facts {
+		sum += size(subject, f)
+	}
+	return sum
+}
+
+// orderWidth is how many digits the time of an order key has; the year 9999 needs them all.
+const orderWidth = 12
+
+func orderKeyBytes(f *engine.Fact) int {
+	if f == nil {
+		return len("NULL")
+	}
+	return orderWidth + len(f.RawRef)
+}
+
+// addOrderKey adds what sorts as engine.CompareFacts does.
+func addOrderKey(keys *textArray, f *engine.Fact) {
+	if f == nil {
+		keys.addNull()
+		return
+	}
 	const zeros = "000000000000"
-	size := 0
-	for _, f := range facts {
-		if f != nil {
-			size += width + len(f.RawRef)
-		}
-	}
-	text, ends := make([]byte, 0, size), make([]int, len(facts))
-	for i, f := range facts {
-		if f != nil {
-			var digits [20]byte
-			seconds := strconv.AppendInt(digits[:0], int64(f.OccurredAt), 10)
-			text = append(append(append(text, zeros[:max(0, width-len(seconds))]...), seconds...), f.RawRef...)
-		}
-		ends[i] = len(text)
-	}
-	all, keys, pointers := string(text), make([]string, len(facts)), make([]*string, len(facts))
-	from := 0
-	for i, f := range facts {
-		if f != nil {
-			keys[i] = all[from:ends[i]]
-			pointers[i] = &keys[i]
-		}
-		from = ends[i]
-	}
-	return pointers
+	var digits [20]byte
+	seconds := strconv.AppendInt(digits[:0], int64(f.OccurredAt), 10)
+	keys.add(zeros[:max(0, orderWidth-len(seconds))], string(seconds), f.RawRef)
 }
 
 // wakeUndone wakes what facts of a type undo that some contract names in
