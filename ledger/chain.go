@@ -54,6 +54,7 @@ type RunHashes struct {
 func (r *Run) Hash(previous, chain, report [32]byte) [32]byte {
 	return seal.NextRun(previous, chain, seal.Run{
 		Changed:     r.Changed,
+		Compensates: r.Compensates,
 		ComputedAt:  int64(r.ComputedAt),
 		Events:      append([]string{}, r.Events...),
 		Evidence:    seal.Hex(r.Evidence),

@@ -149,6 +149,9 @@ type Run struct {
 	// Evidence are the content hashes of the facts that the verdicts name, in the
 	// order of seal.Evidence. Only ChainRuns reads them again.
 	Evidence [][32]byte
+	// Compensates is the action that the run's action corrects; empty for none.
+	// Like Evidence it is hashed (seal.Run), and only ChainRuns reads it again.
+	Compensates string
 }
 
 // StoredVerdict is a verdict with what its hash was made of (decision D24).
@@ -261,6 +264,16 @@ type ChainRun struct {
 	ReportHash, RunHash []byte
 	// Err says that the stored content hashes of its evidence are none; Evidence is nil then.
 	Err error
+	// Action is what the action says today of what no update changes; its
+	// ActionID is empty when the action is not stored any more.
+	Action ChainAction
+}
+
+// ChainAction is the part of a recorded action that stays as it was recorded
+// first. Compensates stays, too: it is in Run.
+type ChainAction struct {
+	ActionID string
+	Contract ContractRef
 }
 
 // StoredFact is a fact with its content hash as it is stored, and since when it is.

@@ -103,7 +103,7 @@ func verifyChain(ctx context.Context, t *terminal, store ledger.Ledger, tenant, 
 	}
 	bar := t.progress("verdicts", end.Seq)
 	defer bar.done()
-	c := newChainCheck(tenant, now())
+	c := newChainCheck(tenant)
 	seen := wanted == "" || c.at(wanted)
 	for view.Verified < end.Seq {
 		page, err := c.read(ctx, store, view.Verified, int(min(chainPage, end.Seq-view.Verified)))

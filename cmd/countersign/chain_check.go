@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -50,12 +49,16 @@ type chainCheck struct {
 	hashed bool
 	// contracts are those that verdicts named so far; nil for one that is not published or cannot be read.
 	contracts map[ledger.ContractRef]*contract.Contract
-	// retained is the latest horizon that retention can have had by now.
-	retained engine.Instant
 }
 
-func newChainCheck(tenant string, now engine.Instant) *chainCheck {
-	return &chainCheck{tenant: tenant, contracts: map[ledger.ContractRef]*contract.Contract{}, retained: now}
+func newChainCheck(tenant string) *chainCheck {
+	return &chainCheck{tenant: tenant, contracts: map[ledger.ContractRef]*contract.Contract{}}
+}
+
+// latestHorizon is the latest one that retention can have had at a moment. It ran
+// by the clock of its own machine, which may be ahead by up to a day.
+func latestHorizon(at engine.Instant) engine.Instant {
+	return at
 }
 
 // at says whether the chain stands at a hash that log verify once printed.
@@ -70,7 +73,6 @@ type chainPart struct {
 	unread    []error
 	runs      map[int64]ledger.ChainRun
 	facts     map[string]ledger.StoredFact
-	actions   map[string]bool // by claim id
 	dropped   ledger.Dropped
 }
 
@@ -95,39 +97,14 @@ func (c *chainCheck) read(ctx context.Context, store ledger.Ledger, after int64,
 		for _, f := range facts {
 			page.facts[f.RawRef] = f
 		}
-		if err := c.readActions(ctx, tx, &page); err != nil {
-			return err
-		}
 		if page.dropped, err = tx.Dropped(ctx, c.tenant); err != nil {
 			return err
 		}
 		// A horizon that was put in by hand explains nothing that retention would have kept.
-		page.dropped.Horizon = min(page.dropped.Horizon, c.retained)
+		page.dropped.Horizon = min(page.dropped.Horizon, latestHorizon(now()))
 		return c.readContracts(ctx, tx, contracts)
 	})
 	return page, err
-}
-
-// readActions notes which of the actions that verdicts are about are still
-// stored. A store from which verdicts were taken cannot show its actions: what
-// is missing is found along the chain then.
-func (c *chainCheck) readActions(ctx context.Context, tx ledger.Tx, page *chainPart) error {
-	page.actions = map[string]bool{}
-	if len(page.verdicts) == 0 {
-		return nil
-	}
-	for _, entry := range page.verdicts {
-		page.actions[entry.ClaimID] = false
-	}
-	stored, err := tx.Actions(ctx, c.tenant, slices.Collect(maps.Keys(page.actions)))
-	if err != nil && ctx.Err() == nil {
-		page.actions = nil
-		return nil
-	}
-	for _, action := range stored {
-		page.actions[action.ClaimID] = true
-	}
-	return err
 }
 
 // parse reads the documents and returns the references to what they rest on, each once.
@@ -192,13 +169,13 @@ func (c *chainCheck) check(page chainPart, entry ledger.ChainEntry, seq int64, v
 	if problem := c.checkDocument(entry, document); problem != "" {
 		return problem
 	}
-	if stored, asked := page.actions[entry.ClaimID]; asked && !stored {
-		return fmt.Sprintf("is about action %q, which is not in the store any more", document.Action.ActionID)
-	}
 	if problem := c.checkContract(document); problem != "" {
 		return problem
 	}
 	if problem := c.checkRun(page, entry, document, view); problem != "" {
+		return problem
+	}
+	if problem := checkAction(runOf(page, entry).Action, document); problem != "" {
 		return problem
 	}
 	if problem := c.checkEvidence(page, runOf(page, entry), document, view); problem != "" {
@@ -321,6 +298,21 @@ func (c *chainCheck) checkRun(page chainPart, entry ledger.ChainEntry, d sealedD
 		return ""
 	}
 	return c.checkReport(page, run, d)
+}
+
+// checkAction compares a verdict with what its action says of what no update
+// changes (AC "Idempotency"): lists show both side by side. What it corrects is
+// covered by the hash of the run.
+func checkAction(a ledger.ChainAction, d sealedDocument) string {
+	switch {
+	case a.ActionID == "":
+		return fmt.Sprintf("is about action %q, which is not in the store any more", d.Action.ActionID)
+	case a.ActionID != d.Action.ActionID:
+		return fmt.Sprintf("is about action %q, which is stored as %q: the action was changed", d.Action.ActionID, a.ActionID)
+	case a.Contract.ID != d.Contract.ID || a.Contract.Version != d.Contract.Version:
+		return fmt.Sprintf("is under contract %s version %d, its action under %s version %d: the action was changed", d.Contract.ID, d.Contract.Version, a.Contract.ID, a.Contract.Version)
+	}
+	return ""
 }
 
 // checkReport compares what people read with what was hashed.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,6 +87,10 @@ var tamperings = []tampering{
 		`INSERT INTO retentions (tenant_id, horizon, dropped_at, facts, reports) VALUES ('default', 1790700000, 1790700000, 1, 1)`}, 1, `was judged on the fact "note_1"`},
 	{"young fact that came again", []string{`UPDATE facts SET attributes = '{"text": "other"}', content_hash = OTHER, ingested_at = (SELECT max(computed_at) + 1 FROM runs) WHERE raw_ref = 'note_1'`}, 1, `was judged on the fact "note_1"`},
 	{"action removed", []string{`DELETE FROM claims`}, 1, "which is not in the store any more"},
+	{"action under another id", []string{`UPDATE claims SET action_id = 'act_other'`}, 1, `which is stored as "act_other"`},
+	{"action under another contract", []string{`UPDATE claims SET contract_id = 'payout'`}, 1, "its action under payout version 1"},
+	{"action under another version", []string{`UPDATE claims SET contract_version = 2`}, 1, "its action under refund_workflow version 2"},
+	{"action that corrects another one since", []string{`UPDATE claims SET compensates = 'act_failed'`}, 2, "it was changed, moved or put in"},
 	{"report with another time of its evidence", []string{`UPDATE runs SET report = replace(reportAS_TEXT, '2026-09-28T10:42:07Z', '2026-09-28T10:42:09Z')AS_JSON`}, 2, "says another source, type or time"},
 	{"report with another sentence", []string{`UPDATE runs SET report = replace(reportAS_TEXT, 'stripe refund_created', 'nothing')AS_JSON`}, 2, "in the report of its run"},
 	{"facts that no verdict names", []string{`DELETE FROM facts WHERE raw_ref = 'nobody'`}, 0, ""},
@@ -182,6 +187,27 @@ func (tamper tampering) check(t *testing.T, store string) {
 	}
 	if got.OK != (tamper.brokenAt == 0) || got.BrokenAt != tamper.brokenAt || !strings.Contains(got.Problem, tamper.problem) {
 		t.Errorf("got %+v, want broken at %d: %s", got, tamper.brokenAt, tamper.problem)
+	}
+}
+
+// TestLogVerifyHorizon: who puts in the note of a retention cannot explain with it
+// that evidence of the last 30 days is gone.
+func TestLogVerifyHorizon(t *testing.T) {
+	t.Parallel()
+	for name, horizon := range map[string]string{
+		"latest of all": `(SELECT max(computed_at) + 1 FROM runs)`,
+		"a week ago":    `(SELECT max(computed_at) - 604800 FROM runs)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := migrated(t)
+			writeVerdicts(t, store, now().Sub(14*engine.Day))
+			breakStore(
+				t, store, `DELETE FROM facts WHERE fact_type = 'refund_created'`,
+				`INSERT INTO retentions (tenant_id, horizon, dropped_at, facts, reports) VALUES ('default', `+horizon+`, `+horizon+`, 1, 0)`,
+			)
+			tampering{brokenAt: 1, problem: "as evidence, which is missing"}.check(t, store)
+		})
 	}
 }
 
@@ -285,6 +311,12 @@ func storeWithFourVerdicts(t *testing.T) string {
 
 func writeFourVerdicts(t *testing.T, store string) {
 	t.Helper()
+	writeVerdicts(t, store, 1790592120)
+}
+
+// writeVerdicts writes them about the action of the example as if it had been requested at another moment.
+func writeVerdicts(t *testing.T, store string, requested engine.Instant) {
+	t.Helper()
 	if code, _, stderr := command(t, "contracts", "publish", "--store", store, "../../contracts"); code != exitDone {
 		t.Fatal(stderr)
 	}
@@ -292,6 +324,13 @@ func writeFourVerdicts(t *testing.T, store string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text = regexp.MustCompile(`2026-[0-9T:-]*Z`).ReplaceAllFunc(text, func(stamp []byte) []byte {
+		at, err := engine.ParseInstant(string(stamp))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []byte((requested + at - 1790592120).String())
+	})
 	const note = `"fact_type": "note_added", `
 	request := filepath.Join(t.TempDir(), "verify.json")
 	if err := os.WriteFile(request, bytes.Replace(text, []byte(note), []byte(note+`"raw_ref": "note_1", `), 1), 0o600); err != nil {

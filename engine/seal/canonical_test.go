@@ -107,7 +107,7 @@ func TestRunIsWrittenAsTheLibraryWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := rapid.Int64Range(0, 1<<53)
 		r := Run{
-			Changed: rapid.Bool().Draw(t, "changed"), ComputedAt: small.Draw(t, "computed at"), Events: texts.Draw(t, "events"), Evidence: texts.Draw(t, "evidence"),
+			Changed: rapid.Bool().Draw(t, "changed"), Compensates: text.Draw(t, "compensates"), ComputedAt: small.Draw(t, "computed at"), Events: texts.Draw(t, "events"), Evidence: texts.Draw(t, "evidence"),
 			Headline: text.Draw(t, "headline"), PreviousSeq: small.Draw(t, "previous"), Report: text.Draw(t, "report"), Status: text.Draw(t, "status"), TriggeredBy: text.Draw(t, "trigger"),
 		}
 		if rapid.Bool().Draw(t, "checked again") {

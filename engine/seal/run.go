@@ -16,9 +16,12 @@ import (
 // (decision D24), so that a fact could be rewritten under the verdict.
 // Its canonical JSON has these members.
 type Run struct {
-	Changed    bool     `json:"changed"`
-	ComputedAt int64    `json:"computed_at"`
-	Events     []string `json:"events"`
+	Changed bool `json:"changed"`
+	// Compensates is the action that the run's action corrects, which becomes
+	// COMPENSATED once this one passes; absent for none.
+	Compensates string   `json:"compensates,omitempty"`
+	ComputedAt  int64    `json:"computed_at"`
+	Events      []string `json:"events"`
 	// Evidence has the content hash of every fact that Evidence names, in its order.
 	Evidence    []string `json:"evidence"`
 	Headline    string   `json:"headline"`
@@ -104,6 +107,9 @@ func NextRun(previous, chain [32]byte, run Run) [32]byte {
 
 func (r *Run) append(b []byte) []byte {
 	b = strconv.AppendBool(append(b, `{"changed":`...), r.Changed)
+	if r.Compensates != "" {
+		b = engine.AppendString(append(b, `,"compensates":`...), r.Compensates)
+	}
 	b = strconv.AppendInt(append(b, `,"computed_at":`...), r.ComputedAt, 10)
 	b = appendStrings(append(b, `,"events":`...), r.Events)
 	b = appendStrings(append(b, `,"evidence":`...), r.Evidence)

@@ -40,7 +40,7 @@ func TestNextRun(t *testing.T) {
 func TestNextRunCoversEveryMember(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*seal.Run){
-		"changed": func(r *seal.Run) { r.Changed = true }, "computed_at": func(r *seal.Run) { r.ComputedAt++ },
+		"changed": func(r *seal.Run) { r.Changed = true }, "compensates": func(r *seal.Run) { r.Compensates = "act_1" }, "computed_at": func(r *seal.Run) { r.ComputedAt++ },
 		"events": func(r *seal.Run) { r.Events = nil }, "evidence": func(r *seal.Run) { r.Evidence = []string{"ab"} },
 		"headline": func(r *seal.Run) { r.Headline += "." }, "next_check_at": func(r *seal.Run) { r.NextCheckAt = nil },
 		"previous_seq": func(r *seal.Run) { r.PreviousSeq = 0 }, "report": func(r *seal.Run) { r.Report = "bc" },

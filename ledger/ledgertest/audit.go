@@ -13,19 +13,24 @@ import (
 func exerciseAudit(t *testing.T, open opener) {
 	t.Run("ChainRuns", func(t *testing.T) {
 		b := setup(t, open)
-		b.record(act("a", "order_1"), act("b", "order_2"))
+		correcting := act("b", "order_2")
+		correcting.Compensates = "a"
+		b.record(act("a", "order_1"), correcting)
 		first := b.settle(engine.ClaimID(acme, "a"), ledger.Pending, engine.NotVerified, noon, "action.pending")
 		second := b.settle(engine.ClaimID(acme, "b"), ledger.Settled, engine.Verified, noon+1)
 		var previous [32]byte // hash of the run before
-		asStored := func(r ledger.Run) ledger.ChainRun {
+		asStored := func(r ledger.Run, a engine.Action) ledger.ChainRun {
 			report := sha256.Sum256(r.Report)
 			hash := r.Hash(previous, r.Policy.ChainHash, report)
 			previous = hash
 			r.Lease, r.Owner = nil, ""
 			r.Outcome, r.Policy = ledger.StoredVerdict{Seq: r.Outcome.Seq}, ledger.StoredVerdict{Seq: r.Policy.Seq}
-			return ledger.ChainRun{Run: r, ReportHash: report[:], RunHash: hash[:]}
+			r.Compensates = a.Compensates
+			return ledger.ChainRun{Run: r, ReportHash: report[:], RunHash: hash[:], Action: ledger.ChainAction{
+				ActionID: a.ActionID, Contract: ledger.ContractRef{ID: a.ContractID, Version: 1},
+			}}
 		}
-		wantRuns := []ledger.ChainRun{asStored(first), asStored(second)}
+		wantRuns := []ledger.ChainRun{asStored(first, act("a", "order_1")), asStored(second, correcting)}
 		chainRuns := func(tenant string, after int64, limit int) (runs []ledger.ChainRun) {
 			b.view(func(tx ledger.Tx) (err error) {
 				runs, err = tx.ChainRuns(t.Context(), tenant, after, limit)

@@ -41,6 +41,7 @@ func (t *tx) ChainRuns(ctx context.Context, tenant string, after int64, limit in
 		err := row.Scan(
 			&r.Seq, &r.Outcome.Seq, &r.ID, &r.ClaimID, &r.Contract.ID, &r.Contract.Version, &r.Headline, &report, (*int64)(&r.ComputedAt), &r.TriggeredBy,
 			&r.Status, &next, &r.Events, &r.PreviousSeq, &r.Changed, &evidence, &r.ReportHash, &r.RunHash,
+			&r.Action.ActionID, &r.Action.Contract.ID, &r.Action.Contract.Version, &r.Compensates,
 		)
 		r.Report, r.Policy.Seq, r.NextCheckAt = json.RawMessage(report), r.Seq, (*engine.Instant)(next)
 		r.Evidence, r.Err = ledger.SplitHashes(evidence)

@@ -43,6 +43,7 @@ func (t *tx) ChainRuns(ctx context.Context, tenant string, after int64, limit in
 		if err := scan(
 			&r.Seq, &r.Outcome.Seq, &r.ID, &r.ClaimID, &r.Contract.ID, &r.Contract.Version, &r.Headline, &report, &r.ComputedAt, &r.TriggeredBy,
 			&r.Status, &r.NextCheckAt, &events, &r.PreviousSeq, &r.Changed, &evidence, &r.ReportHash, &r.RunHash,
+			&r.Action.ActionID, &r.Action.Contract.ID, &r.Action.Contract.Version, &r.Compensates,
 		); err != nil {
 			return r, err
 		}

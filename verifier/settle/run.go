@@ -75,6 +75,7 @@ func (b batch) run(a engine.Action, e engine.Evaluation) (ledger.Run, error) {
 		Headline:    r.Summary.Headline,
 		Report:      reportText(&r),
 		NextCheckAt: r.Settlement.NextCheckAt,
+		Compensates: a.Compensates,
 	}
 	if r.Settlement.Settled {
 		run.Status = ledger.Settled

@@ -15,8 +15,9 @@ SELECT r.* FROM stored_runs r WHERE r.tenant_id = ?1 AND r.claim_id = ?2 ORDER B
 
 -- name: ChainRuns
 SELECT r.seq, r.outcome_seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.headline, coalesce(r.report, ''),
-  r.computed_at, r.triggered_by, r.status, r.next_check_at, r.events, r.previous_seq, r.changed, r.evidence_hashes, r.report_hash, r.run_hash
-FROM runs r
+  r.computed_at, r.triggered_by, r.status, r.next_check_at, r.events, r.previous_seq, r.changed, r.evidence_hashes, r.report_hash, r.run_hash,
+  coalesce(c.action_id, ''), coalesce(c.contract_id, ''), coalesce(c.contract_version, 0), coalesce(c.compensates, '')
+FROM runs r LEFT JOIN claims c ON c.tenant_id = r.tenant_id AND c.claim_id = r.claim_id
 WHERE r.tenant_id = ?1 AND r.seq > ?2 ORDER BY r.seq LIMIT ?3;
 
 -- name: RunsAt
