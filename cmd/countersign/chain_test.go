@@ -132,7 +132,7 @@ func TestLogVerifyOnPostgreSQL(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			for _, statement := range tamper.spelled(`decode(repeat('00', 32), 'hex')`, `decode('%x', 'hex')`, `'"no report"'`) {
+			for _, statement := range append([]string{noConstraint}, tamper.spelled(`decode(repeat('00', 32), 'hex')`, `decode('%x', 'hex')`, `'"no report"'`)...) {
 				if _, err := db.ExecContext(t.Context(), statement); err != nil {
 					t.Fatalf("%s: %v", statement, err)
 				}
@@ -235,6 +235,9 @@ func TestLogVerifyHead(t *testing.T) {
 	}
 }
 
+// noConstraint: who may change the store may also take away what forbids it.
+const noConstraint = `ALTER TABLE runs DROP CONSTRAINT runs_hashed`
+
 // unhashed makes a store's runs those of a program that did not hash runs.
 var unhashed = []string{
 	`UPDATE runs SET evidence_hashes = NULL, report_hash = NULL, run_hash = NULL`,
@@ -266,13 +269,39 @@ func TestLogVerifyOfEarlierRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		for _, statement := range unhashed {
+		for _, statement := range append([]string{noConstraint}, unhashed...) {
 			if _, err := db.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
 		}
 		checkEarlierRuns(t, store, noted)
 	})
+}
+
+// TestRunsOfEarlierProgramsAreRefused: a program that does not hash runs and was
+// running before the store was migrated cannot put one behind those that are hashed.
+func TestRunsOfEarlierProgramsAreRefused(t *testing.T) {
+	t.Parallel()
+	const run = `INSERT INTO runs (tenant_id, seq, run_id, claim_id, contract_id, contract_version, computed_at, triggered_by, status, headline,
+		outcome_seq, report, next_check_at, events, previous_seq, changed)
+		SELECT tenant_id, seq + 2, 'run_6', claim_id, contract_id, contract_version, computed_at + 1, triggered_by, status, headline,
+		outcome_seq + 2, report, next_check_at, events, seq, changed FROM runs WHERE seq = 4`
+	server := pgserver.Start(t)
+	for driver, store := range map[string]string{"sqlite": migrated(t), "pgx": server.Database(t)} {
+		if code, _, stderr := command(t, "migrate", "--store", store); code != exitDone {
+			t.Fatal(stderr)
+		}
+		writeFourVerdicts(t, store)
+		db, err := sql.Open(driver, strings.TrimPrefix(store, "sqlite:"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		want := map[string]string{"sqlite": "of an earlier version: end that program", "pgx": "runs_hashed"}[driver]
+		if _, err := db.ExecContext(t.Context(), run); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", driver, err, want)
+		}
+	}
 }
 
 func checkEarlierRuns(t *testing.T, store, noted string) {

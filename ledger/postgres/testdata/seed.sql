@@ -41,7 +41,7 @@ FROM claims WHERE requested_at % 2 = 0 OR requested_at % 100 = 1;
 
 INSERT INTO runs
 SELECT tenant_id, latest_seq, 'run_' || latest_seq, claim_id, contract_id, contract_version, requested_at, 'action', latest_status, 'PASS', latest_seq - 1,
-  '{}', NULL, '{}', 0, false
+  '{}', NULL, '{}', 0, false, '', decode(md5(claim_id), 'hex'), decode(md5(claim_id), 'hex')
 FROM claims;
 INSERT INTO verdicts
 SELECT r.tenant_id, r.outcome_seq + n, r.claim_id, (ARRAY['outcome', 'policy'])[1 + n], 'VERIFIED', '{effect_observed}',

@@ -20,3 +20,10 @@ CREATE TRIGGER runs_no_update BEFORE UPDATE ON runs WHEN NOT EXISTS (SELECT 1 FR
     OLD.evidence_hashes, OLD.report_hash, OLD.run_hash)
 BEGIN SELECT RAISE(ABORT, 'runs are append-only'); END;
 -- +goose StatementEnd
+
+-- A program of before, which is still running, is refused: behind a run without a
+-- hash nobody could tell whether the hash was taken away.
+-- +goose StatementBegin
+CREATE TRIGGER runs_hashed BEFORE INSERT ON runs WHEN NEW.run_hash IS NULL
+BEGIN SELECT RAISE(ABORT, 'a run without a hash is of an earlier version: end that program'); END;
+-- +goose StatementEnd
