@@ -122,14 +122,18 @@ func (r *reporter) report(n int) {
 		r.t.Error(err)
 		return
 	}
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
 	for r.ctx.Err() == nil && r.post(r.ctx, "/crm", body, http.Header{"X-Api-Key": {evidenceKey}}) != http.StatusOK {
-		time.Sleep(20 * time.Millisecond) // a sender waits
+		<-again.C // a sender waits
 	}
 }
 
 // watch compares until ctx ends.
 func (r *reporter) watch(ctx context.Context) {
 	seen := map[int64]bool{}
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
 	for ctx.Err() == nil {
 		at, facts, err := r.store.watermark(ctx)
 		if err == nil && at.Valid {
@@ -139,7 +143,7 @@ func (r *reporter) watch(ctx context.Context) {
 				return
 			}
 		}
-		time.Sleep(2 * time.Millisecond) // between two looks
+		<-look.C
 	}
 	if len(seen) < 5 {
 		r.t.Errorf("the watermark stood at %d places: too few to see anything", len(seen))
