@@ -220,6 +220,8 @@ func printChain(t *terminal, view chainView) error {
 
 func printChainText(t *terminal, view chainView) {
 	switch {
+	case view.OK && view.Verified == 0:
+		t.printf("%s tenant %s has no verdict in this store; is that the tenant, and the store?\n", t.style.yellow("nothing to verify:"), printable(view.Tenant))
 	case view.OK:
 		t.printf("%s %s of tenant %s on %s, head %s, run head %s\n", t.style.green("intact:"), plural(int(view.Verified), "verdict"), printable(view.Tenant), plural(int(view.Facts), "fact"), view.Head, view.RunHead)
 		if view.RunsWithoutHash > 0 {

@@ -69,6 +69,17 @@ func TestRemedies(t *testing.T) {
 			stderr: "countersign: --head: \"ABC\" is no hash of 64 lowercase hex digits, as log verify prints it\n",
 		},
 		{
+			name: "a tenant without verdicts", args: []string{"log", "verify", "--tenant", "mistyped", "--store", store}, code: exitDone,
+			stdout: "nothing to verify: tenant mistyped has no verdict in this store; is that the tenant, and the store?\n",
+		},
+		{
+			name: "a length of time without a unit", args: []string{"actions", "wait", "a", "--timeout", "2"}, code: exitUsage,
+			stderr: "countersign: invalid argument \"2\" for \"--timeout\" flag: time: missing unit in duration \"2\"; write one with it, like 90s or 20m\nsee: countersign actions wait --help\n",
+		},
+		{
+			name: "the version as a flag", args: []string{"--version"}, code: exitDone, stdout: "countersign " + thisVersion().text() + "\n",
+		},
+		{
 			name: "tests for contracts", args: []string{"contracts", "validate", "../../contracts/payout_test.yaml"}, code: exitUsage,
 			stderr: "countersign: ../../contracts/payout_test.yaml holds tests, no contract; countersign contracts test runs them\n",
 		},
@@ -85,7 +96,7 @@ func TestRemedies(t *testing.T) {
 			stdout: `send_refund  vercel_ai_legacy  span 296e33ac6314a70c
   agent support-agent, session sess-42, outcome error
   arguments {"amount":12.5,"order_id":"A-1001"}
-  no rule is for it
+  no rule is for it: there are rules for get_weather; case counts
 get_weather  vercel_ai_legacy  span 7be24fc7a5f1379d
   agent support-agent, session sess-42, outcome success
   arguments {"city":"Paris"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +40,7 @@ Without --config: all dialects, no rules.`,
 			if err != nil {
 				return usagef("%s: %w", input, err)
 			}
-			return printTried(t, results, len(settings.Rules) > 0)
+			return printTried(t, results, settings.Rules)
 		},
 	}
 	cmd.Flags().StringVar(&input, "input", "", "OTLP/JSON traces or logs; - reads standard input")
@@ -61,7 +62,7 @@ func processorConfig(ctx context.Context, path, name string) (*agentactionproces
 	return settings, nil
 }
 
-func printTried(t *terminal, results []agentactionprocessor.TryResult, ruled bool) error {
+func printTried(t *terminal, results []agentactionprocessor.TryResult, rules []agentactionprocessor.RuleConfig) error {
 	if t.json() {
 		return t.printJSON(results)
 	}
@@ -78,12 +79,28 @@ func printTried(t *terminal, results []agentactionprocessor.TryResult, ruled boo
 		for _, rule := range r.Rules {
 			printTriedRule(t, rule)
 		}
-		if ruled && len(r.Rules) == 0 {
-			t.printf("  %s\n", t.style.dim("no rule is for it"))
+		if len(rules) > 0 && len(r.Rules) == 0 {
+			t.printf("  %s\n", t.style.dim(noRuleFor(rules)))
 		}
 	}
 	t.printf("%s recognised\n", plural(calls, "tool call"))
 	return nil
+}
+
+// noRuleFor names the tools that there are rules for: a name that is written
+// otherwise is the usual reason.
+func noRuleFor(rules []agentactionprocessor.RuleConfig) string {
+	const most = 8
+	var tools []string
+	for _, rule := range rules {
+		if rule.Tool != "" && len(tools) < most {
+			tools = append(tools, printable(rule.Tool))
+		}
+	}
+	if len(tools) == 0 {
+		return "no rule is for it"
+	}
+	return "no rule is for it: there are rules for " + strings.Join(tools, ", ") + "; case counts"
 }
 
 func printTriedRule(t *terminal, rule agentactionprocessor.TryRule) {

@@ -27,14 +27,18 @@ func newVersion(t *terminal) *cobra.Command {
 			if t.json() {
 				return t.printJSON(v)
 			}
-			t.printf("countersign %s", v.Version)
-			if v.Revision != "" {
-				t.printf(" (%s)", v.Revision)
-			}
-			t.printf(" %s %s\n", v.Go, v.Platform)
+			t.printf("countersign %s\n", v.text())
 			return nil
 		},
 	}
+}
+
+func (v versionView) text() string {
+	revision := ""
+	if v.Revision != "" {
+		revision = " (" + v.Revision + ")"
+	}
+	return v.Version + revision + " " + v.Go + " " + v.Platform
 }
 
 func thisVersion() versionView {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/primitive"
 )
 
@@ -63,8 +64,8 @@ func (e *explanation) timing() {
 	if c.ActionType != "" {
 		act = fmt.Sprintf("asks for a %q", c.ActionType)
 	}
-	e.line("An agent of %q %s on one %s. What it asked for are its parameters.", c.Vendor, act, c.SubjectKind)
-	e.line("Everything is measured from the moment of that request, and looked for under that %s and those linked to it.", c.SubjectKind)
+	e.line("An agent of %q %s on one %s. What it asked for are its parameters.", c.Vendor, act, subject(c))
+	e.line("Everything is measured from the moment of that request, and looked for under that %s and those linked to it.", subject(c))
 	e.line("The window closes %s after the request.", primitive.InWords(c.Window))
 }
 
@@ -101,6 +102,15 @@ func (e *explanation) section(part explainedSection) {
 	}
 }
 
+// subject is what the contract calls a subject. The kind that stands for none
+// given would read as "any record of the record".
+func subject(c *Contract) string {
+	if c.SubjectKind == engine.DefaultSubjectKind {
+		return "subject"
+	}
+	return c.SubjectKind
+}
+
 func (e *explanation) unknown() {
 	c := e.contract
 	if len(c.Exclusions) > 0 {
@@ -110,7 +120,7 @@ func (e *explanation) unknown() {
 		}
 	}
 	e.heading("CANNOT BE KNOWN")
-	e.line("1. No system has any record of the %s.", c.SubjectKind)
+	e.line("1. No system has any record of the %s.", subject(c))
 	n := 2
 	if c.UnverifiableIf != nil {
 		for _, tree := range alternatives(c.UnverifiableIf) {
@@ -118,7 +128,7 @@ func (e *explanation) unknown() {
 			n++
 		}
 	}
-	e.line("%d. Systems have records of the %s, but none of a kind that must happen was ever seen.", n, c.SubjectKind)
+	e.line("%d. Systems have records of the %s, but none of a kind that must happen was ever seen.", n, subject(c))
 }
 
 // alternatives are the branches of an any, or the tree itself.
@@ -196,7 +206,7 @@ func (e *explanation) steps() []string {
 	var steps []string
 	for _, step := range []string{
 		when(len(c.Exclusions) > 0, "The action is excluded: FAIL."),
-		fmt.Sprintf("No system has any record of the %s: UNKNOWN.", c.SubjectKind),
+		fmt.Sprintf("No system has any record of the %s: UNKNOWN.", subject(c)),
 		when(c.UnverifiableIf != nil, "Another condition under CANNOT BE KNOWN holds, except the last: UNKNOWN."),
 		broken,
 		"Everything that must happen was seen in time: PASS.",

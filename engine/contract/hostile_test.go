@@ -145,7 +145,7 @@ func TestD21_VersionsAreImmutable(t *testing.T) {
 		t.Errorf("%d contracts", len(contracts))
 	}
 	got := diagnostics[len(diagnostics)-1].Error()
-	if want := "b.yaml:1:1: small version 1 is in a.yaml too; a version is immutable; give the edit the next version"; got != want {
+	if want := "b.yaml:1:1: small version 1 is in a.yaml too; a version is immutable; give an edit the next version, and another contract an id of its own"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -82,7 +82,7 @@ func ParseAll(files ...File) ([]*Contract, []diagnostic.Diagnostic) {
 			reports = append(reports, diagnostic.Diagnostic{
 				File: f.Name, Line: 1, Column: 1, Path: "version",
 				Message: fmt.Sprintf("%s version %d is in %s too", c.ID, c.Version, other.Name),
-				Allowed: "a version is immutable; give the edit the next version",
+				Allowed: "a version is immutable; give an edit the next version, and another contract an id of its own",
 			})
 			continue
 		}

@@ -130,9 +130,22 @@ func Nearest(word string, known []string) string {
 		}
 	}
 	if best == "" {
-		return onlyLonger(word, known)
+		best = onlyLonger(word, known)
+	}
+	if best == "" {
+		best = lastPart(word, known)
 	}
 	return best
+}
+
+// lastPart is the one known word that the given one ends with: fact_type is type here.
+func lastPart(word string, known []string) string {
+	for _, candidate := range known {
+		if strings.HasSuffix(engine.Fold(word), "_"+engine.Fold(candidate)) {
+			return candidate
+		}
+	}
+	return ""
 }
 
 // onlyLonger is the one known word that begins with the given one or has it as its last part, or "".

@@ -16,6 +16,7 @@ func TestNearest(t *testing.T) {
 		"param":        "", // begins more than one
 		"refund":       "",
 		"type":         "fact_type",
+		"max_window":   "window",
 		"in":           "", // the last part of more than one
 		"":             "",
 	} {

@@ -84,13 +84,23 @@ func (k *keeper) openUsable(ctx context.Context) (ledger.Ledger, error) {
 	return nil, errors.Join(fmt.Errorf("open the ledger: %w", err), store.Close())
 }
 
-// report tells the host about the change from working to failing and back.
+// report tells the log and the host about the change from working to failing
+// and back. The queue logs its retries as information only, and none before
+// there is something to write: a wrong store would go unnoticed.
 func (k *keeper) report(err error) {
 	k.status.Lock()
 	defer k.status.Unlock()
 	changed := k.failed != (err != nil)
 	k.failed = err != nil
-	if !changed || k.host == nil {
+	if !changed {
+		return
+	}
+	if err != nil {
+		k.logger.Warn("the ledger cannot be used: what comes for it waits in the sending queue", zap.Error(err))
+	} else {
+		k.logger.Info("the ledger can be used again")
+	}
+	if k.host == nil {
 		return
 	}
 	event := componentstatus.NewEvent(componentstatus.StatusOK)

@@ -581,12 +581,19 @@ func TestStoreThatIsAwayAtStart(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "volume")
 	config := NewDefaultConfig()
 	config.Store = opaque("sqlite:" + filepath.Join(folder, "ledger.db"))
-	w := newTestWriter(t, componenttest.NewNopTelemetrySettings(), config, open.Ledger)
+	core, logged := observer.New(zap.WarnLevel)
+	settings := componenttest.NewNopTelemetrySettings()
+	settings.Logger = zap.New(core)
+	w := newTestWriter(t, settings, config, open.Ledger)
 	h := &host{Host: componenttest.NewNopHost()}
 	if err := w.start(t.Context(), h); err != nil {
 		t.Fatal(err)
 	}
 	w.background.Wait()
+	told := logged.FilterMessageSnippet("the ledger cannot be used").All()
+	if len(told) != 1 || !strings.Contains(fmt.Sprint(told[0].ContextMap()["error"]), folder) {
+		t.Errorf("before anything was sent, the log warns: %v", told)
+	}
 	err := w.traces(t.Context(), spans(withAction(refund(1))))
 	if err == nil {
 		t.Fatal("no error while the store is away")

@@ -105,7 +105,7 @@ rules[0].params.empty: the expression is empty
 rules[0].params: invalid identifier "no good": write a letter, then letters, digits or _ . : -, at most 64 in all
 rules[0].condition: 1:23: condition has invalid syntax near ` + "`> 100`" + `: (expected ")" Key*)
 rules[0].subject_id: ToolArgumnt("order_id"): 1:1: undefined function "ToolArgumnt"
-rules[0].channel: whatsapp: 1:1: missing context name for path "whatsapp", possibly valid options are: ...
+rules[0].channel: whatsapp: it is no expression; write ToolArgument("whatsapp") for an argument of the call, or '"whatsapp"' for the text itself
 rules[0].params.amount: span.attributes[: 1:17: expression has invalid syntax: (expected Field ("." Field)*)
 rules[1].verified_action: invalid verified action: type "mpc": write web, llm, mcp or integration
 rules[1].subject_id: log.atributes["order_id"]: 1:5: segment "atributes" from path "log.atributes[order_id]" is not a valid path nor a valid OTTL keyword for the log context - review https://github.com/open-telemetry/opentelemetry-collector-contrib/tree/main/pkg/ottl/contexts/ottllog to see all valid paths

@@ -2,7 +2,9 @@ package agentactionprocessor
 
 import (
 	"context"
+	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
 )
@@ -19,11 +21,17 @@ type expression[K any] struct {
 // plainArgument is an expression that only reads an argument.
 var plainArgument = regexp.MustCompile(`^\s*ToolArgument\(\s*"([^"\\]*)"\s*\)\s*$`)
 
+// bareWord is what somebody writes who means an argument, or a text.
+var bareWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 func compileExpression[K any](parser *ottl.Parser[K], text string) (expression[K], error) {
 	if text == "" {
 		return expression[K]{}, nil
 	}
 	value, err := parser.ParseValueExpression(text)
+	if word := strings.TrimSpace(text); err != nil && bareWord.MatchString(word) {
+		return expression[K]{}, fmt.Errorf(`it is no expression; write ToolArgument(%q) for an argument of the call, or '%q' for the text itself`, word, word)
+	}
 	if err != nil {
 		return expression[K]{}, err
 	}

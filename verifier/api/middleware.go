@@ -181,7 +181,21 @@ func humaFault(err error) Fault {
 	}
 	detail := detailer.ErrorDetail()
 	_, name, _ := strings.Cut(detail.Location, ".")
-	return Fault{Parameter: name, Detail: detail.Message}
+	return Fault{Parameter: name, Detail: parameterFault(detail.Message)}
+}
+
+// parameterFault says what huma says of a parameter in the words of the other errors, with the remedy.
+func parameterFault(message string) string {
+	switch message {
+	case "unknown query parameter":
+		return "is not known; /openapi.json names the parameters of each endpoint"
+	case "invalid integer", "invalid float":
+		return "is no number; write one without a unit, like 30"
+	}
+	if values, found := strings.CutPrefix(message, `expected value to be one of "`); found {
+		return "is not known; write one of " + strings.TrimSuffix(values, `"`)
+	}
+	return message
 }
 
 // nothingHere answers what no endpoint serves: 405 when another method would be.

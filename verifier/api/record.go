@@ -47,10 +47,11 @@ func parseRecord(body []byte, now engine.Instant) (ledger.RecordRequest, error) 
 		return ledger.RecordRequest{}, err
 	}
 	request := ledger.RecordRequest{Action: o.action(now)}
-	switch o.text("verify") {
-	case "":
-	case "auto":
+	switch raw := o.members["verify"]; {
+	case !o.sent("verify"):
+	case raw[0] == '"' && o.text("verify") == "auto":
 		request.Verify = true
+	case raw[0] == '"' && o.text("verify") == "":
 	default:
 		o.fail("verify", `is not known; send "auto" or leave it out`)
 	}

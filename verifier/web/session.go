@@ -263,7 +263,8 @@ func (p *Page) note(r *http.Request, use keys.Use) {
 	if p.Note == nil {
 		return
 	}
-	_, use.Route, _ = strings.Cut(r.Pattern, " ")
+	_, route, _ := strings.Cut(r.Pattern, " ")
+	use.Route = strings.TrimSuffix(route, "{$}") // how the pattern of / ends
 	use.From = p.Guard.Address(r)
 	p.Note(use)
 }

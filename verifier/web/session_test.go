@@ -372,10 +372,12 @@ func TestKeysOnThePageAreAudited(t *testing.T) {
 		b.signIn(secret, "/")
 	}
 	b.page("/sources")
+	b.page("/")
 	want := []string{
 		"refused  /sign-in 4xx 127.0.0.1 ", "refused " + recorder + " /sign-in 4xx 127.0.0.1 ",
 		"expired_use " + f.keys[ledger.RoleEvidence].ID + " /sign-in 4xx 127.0.0.1 revoked",
 		"used " + viewer + " /sign-in 3xx 127.0.0.1 ", "used " + viewer + " /sources 2xx 127.0.0.1 ",
+		"used " + viewer + " / 2xx 127.0.0.1 ",
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -27,7 +27,11 @@ func (p *parser) instant(m *diagnostic.Mapping, key string) (engine.Instant, boo
 
 func (p *parser) moment(text string) (engine.Instant, error) {
 	if text == "" || (text[0] != '+' && text[0] != '-') {
-		return engine.ParseInstant(text)
+		at, err := engine.ParseInstant(text)
+		if err != nil && p.start != nil {
+			err = fmt.Errorf("%w, nor an offset from start like +7s or -2d", err)
+		}
+		return at, err
 	}
 	if p.start == nil {
 		return 0, fmt.Errorf("%q counts from start, which is missing; write start: 2026-09-28T10:42:00Z", text)

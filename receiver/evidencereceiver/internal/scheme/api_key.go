@@ -3,7 +3,6 @@ package scheme
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -30,8 +29,8 @@ func newAPIKey(o Options) (Verifier, error) {
 	}
 	v := &apiKeyVerifier{options: o}
 	for i, secret := range o.Secrets {
-		if len(secret) < MinSecret {
-			return nil, fmt.Errorf("secrets[%d]: %w", i, errShortSecret)
+		if err := checkSecret(i, string(secret)); err != nil {
+			return nil, err
 		}
 		v.hashes = append(v.hashes, sha256.Sum256([]byte(secret)))
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"io"
 	"strings"
@@ -27,8 +26,8 @@ func newSigner(secrets []configopaque.String, algorithm func() hash.Hash) (*sign
 	}
 	s := &signer{algorithm: algorithm}
 	for i, secret := range secrets {
-		if len(secret) < MinSecret {
-			return nil, fmt.Errorf("secrets[%d]: %w", i, errShortSecret)
+		if err := checkSecret(i, string(secret)); err != nil {
+			return nil, err
 		}
 		s.keys = append(s.keys, []byte(secret))
 	}

@@ -2,6 +2,7 @@ package scheme
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -91,7 +92,22 @@ const MinSecret = 16
 
 var errNoSecret = errors.New("secrets: there is none, so that nobody could send anything; add the one that the sender signs with")
 
-var errShortSecret = errors.New("it has less than 16 characters, so that it could be guessed")
+var (
+	errShortSecret = errors.New("it has less than 16 characters, so that it could be guessed")
+	// An unset variable is the usual reason.
+	errEmptySecret = errors.New("it is empty; set the environment variable that it is taken from, or write it")
+)
+
+// checkSecret says what is wrong with a secret or key, by its place.
+func checkSecret(i int, secret string) error {
+	switch {
+	case secret == "":
+		return fmt.Errorf("secrets[%d]: %w", i, errEmptySecret)
+	case len(secret) < MinSecret:
+		return fmt.Errorf("secrets[%d]: %w", i, errShortSecret)
+	}
+	return nil
+}
 
 // within: a signature is as wrong too early as it is too late.
 func within(at, now time.Time, tolerance time.Duration) error {

@@ -324,6 +324,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	good := []configopaque.String{"0123456789abcdef"}
 	const short = "secrets[0]: it has less than 16 characters, so that it could be guessed"
+	const unset = "secrets[0]: it is empty; set the environment variable that it is taken from, or write it"
 	const none = "secrets: there is none, so that nobody could send anything; add the one that the sender signs with"
 	for name, tc := range map[string]struct {
 		scheme  string
@@ -339,6 +340,8 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"unsigned":     {"hmac", Options{Secrets: good, Header: "X", TimestampHeader: "X-Time"}, "timestamp_header: a time that is not signed proves nothing; put {timestamp} into signed, or remove it"},
 		"no id":        {"hmac", Options{Secrets: good, Header: "X", Signed: "{id}{body}"}, "delivery_header: it is empty, but signed holds {id}; name the header that carries it"},
 		"hmac secret":  {"hmac", Options{Secrets: []configopaque.String{"0123456789abcde"}, Header: "X"}, short},
+		"unset hmac":   {"hmac", Options{Secrets: []configopaque.String{""}, Header: "X"}, unset},
+		"unset key":    {"api_key", Options{Secrets: []configopaque.String{""}}, unset},
 		"no base64":    {"standard_webhooks", Options{Secrets: []configopaque.String{"whsec_$"}}, "secrets[0]: it is no base64; write it as the sender shows it, like whsec_ and base64"},
 		"short base64": {"standard_webhooks", Options{Secrets: []configopaque.String{"whsec_AAAA"}}, short},
 	} {
