@@ -235,7 +235,7 @@ type Reading interface {
 	// Compensations returns the latest correcting action (by requested_at, then
 	// action id) of each action that has one, by the corrected action's id (decision D18).
 	Compensations(ctx context.Context, tenant string, actionIDs []string) (map[string]Compensation, error)
-	// VerdictByHash looks across tenants and returns no tenant data.
+	// VerdictByHash looks across tenants.
 	VerdictByHash(ctx context.Context, hash [32]byte) (PublicVerdict, error)
 	// ParkedActions lists parked work, newest first.
 	ParkedActions(ctx context.Context, tenant string, limit int) ([]Parked, error)

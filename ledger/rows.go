@@ -234,14 +234,12 @@ type Compensation struct {
 	Settled engine.RawVerdict
 }
 
-// PublicVerdict is what anybody who has a hash may learn.
+// PublicVerdict is a verdict that was looked up by its hash. Of the document, which
+// is a tenant's, nobody but its owner may learn more than the verdict.
 type PublicVerdict struct {
-	Hash            [32]byte
-	Raw             engine.RawVerdict
-	Lens            engine.Lens
-	ContractID      string
-	ContractVersion int
-	ComputedAt      engine.Instant
+	// Document is what the hash was made of, as it is stored.
+	Document   string
+	ComputedAt engine.Instant
 }
 
 // ChainEntry is one verdict of the chain.

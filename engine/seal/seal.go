@@ -148,6 +148,34 @@ func action(a engine.Action) actionPart {
 	return part
 }
 
+// Said is what a verdict's document says, without anything of the action.
+type Said struct {
+	Lens            engine.Lens
+	Raw             engine.RawVerdict
+	ContractID      string
+	ContractVersion int
+}
+
+// Open reads a document of which only the hash is known. It fails when the
+// document is another one than was sealed.
+func Open(sealed string, hash [32]byte) (Said, error) {
+	if sum := sha256.Sum256([]byte(sealed)); sum != hash {
+		return Said{}, fmt.Errorf("verdict document with the hash %x is stored under %x: it was changed", sum, hash)
+	}
+	var d struct {
+		Lens     engine.Lens
+		Verdict  engine.RawVerdict `json:"raw_verdict"`
+		Contract struct {
+			ID      string
+			Version int
+		}
+	}
+	if err := json.Unmarshal([]byte(sealed), &d); err != nil {
+		return Said{}, fmt.Errorf("verdict document with the hash %x: %w", hash, err)
+	}
+	return Said{d.Lens, d.Verdict, d.Contract.ID, d.Contract.Version}, nil
+}
+
 // IsAbout says whether a sealed document is about an action as it stands. An
 // action that was recorded anew with another subject, moment, agent or params
 // is not what the document was sealed for (AC "Idempotency").

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
 )
 
@@ -41,10 +40,7 @@ func scanHead(row pgx.Row) (head ledger.ChainHead, err error) {
 // VerdictByHash implements ledger.Reading.
 func (t *tx) VerdictByHash(ctx context.Context, hash [32]byte) (ledger.PublicVerdict, error) {
 	return one(ctx, t, verdictByHash, func(row pgx.CollectableRow) (ledger.PublicVerdict, error) {
-		v := ledger.PublicVerdict{Hash: hash}
-		var at int64
-		err := row.Scan((*string)(&v.Raw), (*string)(&v.Lens), &v.ContractID, &v.ContractVersion, &at)
-		v.ComputedAt = engine.Instant(at)
-		return v, err
+		var v ledger.PublicVerdict
+		return v, row.Scan(&v.Document, (*int64)(&v.ComputedAt))
 	}, hash[:])
 }

@@ -234,10 +234,7 @@ func (t *tx) Compensations(ctx context.Context, tenant string, actionIDs []strin
 // VerdictByHash implements ledger.Reading.
 func (t *tx) VerdictByHash(ctx context.Context, hash [32]byte) (ledger.PublicVerdict, error) {
 	return one(ctx, t, verdictByHash, func(scan scan) (v ledger.PublicVerdict, err error) {
-		var sum []byte
-		err = scan(&sum, &v.Raw, &v.Lens, &v.ContractID, &v.ContractVersion, &v.ComputedAt)
-		copy(v.Hash[:], sum)
-		return v, err
+		return v, scan(&v.Document, &v.ComputedAt)
 	}, hash[:])
 }
 

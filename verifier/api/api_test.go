@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/view"
 )
@@ -345,6 +346,52 @@ func TestListPagesThroughEverythingOnce(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%s seen %d times", id, n)
 		}
+	}
+}
+
+// TestPublicVerdictTellsWhatItsHashCovers: who puts a row under a known hash cannot
+// have it say something else, not even in another tenant, whose chain nobody looks at.
+func TestPublicVerdictTellsWhatItsHashCovers(t *testing.T) {
+	t.Parallel()
+	for _, forged := range []struct {
+		name, document, want string
+		status               int
+	}{
+		{"another verdict beside the document", "", `"raw_verdict":"UNVERIFIABLE"`, http.StatusOK},
+		{"another document", `{"lens":"policy","raw_verdict":"VERIFIED"}`, `"code":"internal"`, http.StatusInternalServerError},
+	} {
+		t.Run(forged.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.must(t, http.StatusCreated, ledger.RoleRecorder, "POST", "/v1/actions", refundAction)
+			var verified Verified
+			f.must(t, http.StatusOK, ledger.RoleRecorder, "POST", "/v1/actions/verify", `{"action_id": "act_1"}`).decode(t, &verified)
+			err := f.store.Update(t.Context(), func(tx ledger.Tx) error {
+				stored, err := find(t.Context(), tx, tenantA, "act_1")
+				if err != nil {
+					return err
+				}
+				_, err = tx.RecordActions(t.Context(), tenantB, []ledger.NewAction{{Action: stored.Action}}, 0)
+				if err != nil {
+					return err
+				}
+				run := *stored.Latest
+				run.ClaimID, run.ComputedAt = engine.ClaimID(tenantB, "act_1"), run.ComputedAt-1
+				run.Outcome.Raw, run.Policy.Raw = engine.Verified, engine.Verified
+				if forged.document != "" {
+					run.Policy.Document = forged.document
+				}
+				_, err = tx.StoreRuns(t.Context(), tenantB, []ledger.Run{run})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := f.must(t, forged.status, "", "GET", "/v1/public/verdicts/"+verified.Policy.Hash, "")
+			if !strings.Contains(got.body, forged.want) {
+				t.Errorf("got %s, want %s", got.body, forged.want)
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
+	"github.com/countersign-otel/countersign/engine/seal"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/view"
@@ -204,7 +205,12 @@ func (s *Service) PublicVerdict(ctx context.Context, text string) (PublicVerdict
 	if err != nil {
 		return PublicVerdict{}, err
 	}
-	return PublicVerdict{hex.EncodeToString(found.Hash[:]), found.Raw, found.Lens, found.ContractID, found.ContractVersion, found.ComputedAt}, nil
+	// Who asks knows nothing but the hash, so that nothing but what it covers is told.
+	said, err := seal.Open(found.Document, [32]byte(decoded))
+	if err != nil {
+		return PublicVerdict{}, s.asProblem(ctx, err)
+	}
+	return PublicVerdict{hex.EncodeToString(decoded), said.Raw, said.Lens, said.ContractID, said.ContractVersion, found.ComputedAt}, nil
 }
 
 // OrphanList is effects that no recorded action explains, newest first.

@@ -5,7 +5,7 @@ FROM jsonb_each(?2);
 
 -- Looks across tenants. The run of an outcome verdict has the seq after it.
 -- name: VerdictByHash
-SELECT v.verdict_hash, v.raw_verdict, v.lens, r.contract_id, r.contract_version, r.computed_at
+SELECT v.document, r.computed_at
 FROM verdicts v JOIN runs r ON r.tenant_id = v.tenant_id AND r.seq = v.seq + (v.lens = 'outcome')
 WHERE v.verdict_hash = ?1
 ORDER BY r.computed_at, v.seq LIMIT 1;
