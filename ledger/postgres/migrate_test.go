@@ -319,6 +319,32 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 	}
 }
 
+// The agents' side can make no verdict up: lists and counts show what stands with an
+// action, and a failed action is compensated by one that is listed as passed. Nor can
+// it, or the evidence side, keep work from the verifiers under a lease.
+func TestRecordersWriteNoVerdict(t *testing.T) {
+	t.Parallel()
+	url, _ := migratedByOwner(t)
+	update(t, open(t, url), func(ctx context.Context, tx ledger.Tx) error {
+		_, err := tx.RecordActions(ctx, tenant, []ledger.NewAction{{Action: action("act_1", "order_1"), Verify: true}}, noon)
+		return err
+	})
+	for _, group := range []string{"countersign_record", "countersign_evidence"} {
+		conn := connect(t, memberURL(t, url, group))
+		for _, sql := range []string{
+			`INSERT INTO claims (tenant_id, claim_id, action_id, contract_id, contract_version, subject_id, requested_at, recorded_at, compensates, settled_policy)
+				VALUES ('acme', 'clm_made_up', 'act_made_up', 'refund', 1, 'order_1', 0, 0, 'act_1', 'VERIFIED')`,
+			`INSERT INTO due (tenant_id, claim_id, due_at, generation, triggered_by, lease_owner, lease_until) VALUES ('acme', 'clm_1', 0, 1, 'action', 'nobody', 9999999999)`,
+			`UPDATE due SET lease_owner = 'nobody', lease_until = 9999999999`,
+			`DELETE FROM due`,
+		} {
+			if _, err := conn.Exec(t.Context(), sql); !errors.Is(fail("", err), ledger.ErrReadOnly) {
+				t.Errorf("%s as %s: %v, want a refusal for lack of privilege", sql, group, err)
+			}
+		}
+	}
+}
+
 // A verifier that may do no more than verify gives the work that it leases the
 // agent of a trace context that nobody brought to it (decision D31).
 func TestVerifierMayCompleteWhatItLeases(t *testing.T) {
