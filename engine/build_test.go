@@ -144,3 +144,15 @@ func TestBuildingAllocatesNothingButItsParts(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestLongArraysGrowInNoSteps: what is read of one takes what it needs, not what it went through.
+func TestLongArraysGrowInNoSteps(t *testing.T) {
+	text := `{"a":[` + strings.Repeat("1,", 700) + `[2,[3]],4]}`
+	object, err := ParseObject([]byte(text))
+	if err != nil || object.Text() != text {
+		t.Fatalf("%v %.100s", err, object.Text())
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = ParseObject([]byte(text)) }); n > 8 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -13,9 +13,14 @@ import (
 type plainReader struct {
 	plainjson.Scanner
 	keys int
-	// open are the members that were read of objects which are not yet at their end.
-	open []Member
+	// open are the members that were read of objects which are not yet at their
+	// end, listed the items of arrays: a long one then takes no more than it needs.
+	open   []Member
+	listed []Value
 }
+
+// mostListed is for how many items the room of a reader is kept.
+const mostListed = 4096
 
 var plainReaders = sync.Pool{New: func() any { return new(plainReader) }}
 
@@ -30,11 +35,15 @@ func plainObject(text string) (Value, bool) {
 	return value, ok && p.Done()
 }
 
-// release keeps the room for members, and nothing of what stood there.
+// release keeps the room for members and items, and nothing of what stood there.
 func (p *plainReader) release() {
-	room := p.open[:cap(p.open)]
+	room, listed := p.open[:cap(p.open)], p.listed
 	clear(room)
-	*p = plainReader{open: room[:0]}
+	clear(listed)
+	if cap(listed) > mostListed {
+		listed = nil
+	}
+	*p = plainReader{open: room[:0], listed: listed[:0]}
 	plainReaders.Put(p)
 }
 
@@ -73,19 +82,24 @@ func (p *plainReader) items(depth int) (Value, bool) {
 	if p.Take(']') {
 		return list, true
 	}
+	first := len(p.listed)
 	for {
 		item, ok := p.value(depth)
 		if !ok {
 			return Value{}, false
 		}
-		list.items = append(list.items, item)
+		p.listed = append(p.listed, item)
 		if p.Take(']') {
-			return list, true
+			break
 		}
 		if !p.Take(',') {
 			return Value{}, false
 		}
 	}
+	list.items = slices.Clone(p.listed[first:])
+	clear(p.listed[first:])
+	p.listed = p.listed[:first]
+	return list, true
 }
 
 func (p *plainReader) members(depth int) (Value, bool) {

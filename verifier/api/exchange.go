@@ -27,6 +27,11 @@ const (
 	// freeBody is how much of each body is held without a share of that, so
 	// that small requests never wait behind large ones that arrive slowly.
 	freeBody = 16 << 10
+	// maxParsed bounds what is made of the bodies that are worked on at once, as
+	// parsedSize guesses it. One that is larger is worked on while no other is.
+	maxParsed = 256 << 20
+	// valueSize is about what one JSON value takes in memory.
+	valueSize = 100
 	// defaultBodyTimeout is how long a client may take to send a body.
 	defaultBodyTimeout = 30 * time.Second
 )
@@ -55,12 +60,33 @@ func (h *handler) body(ctx context.Context, e Exchange, limit int64) (body []byt
 	// Not every response writer has deadlines (tests); the server's own hold then.
 	_ = http.NewResponseController(e.response).SetReadDeadline(time.Now().Add(h.BodyTimeout))
 	body, held, err := h.read(ctx, http.MaxBytesReader(e.response, e.request.Body, limit))
-	release = func() { h.bodies.Release(held) }
 	if err != nil {
-		release()
+		h.bodies.Release(held)
 		return nil, nil, h.bodyProblem(body, limit, err)
 	}
-	return body, release, nil
+	parsed := parsedSize(body)
+	if err := h.parsed.Acquire(ctx, parsed); err != nil {
+		h.bodies.Release(held)
+		return nil, nil, tooManyLarge()
+	}
+	return body, func() {
+		h.parsed.Release(parsed)
+		h.bodies.Release(held)
+	}, nil
+}
+
+// parsedSize guesses what a body takes once it is parsed: a document of short
+// values takes some fifty times its length. Small ones are not counted.
+func parsedSize(body []byte) int64 {
+	if len(body) <= freeBody {
+		return 0
+	}
+	values := bytes.Count(body, []byte(",")) + bytes.Count(body, []byte(":"))
+	return min(int64(len(body)+valueSize*values), maxParsed)
+}
+
+func tooManyLarge() *Problem {
+	return problem(http.StatusServiceUnavailable, CodeBusy, "too many large requests at once; try again")
 }
 
 // read takes shares as the bytes arrive, not as they are announced: who
@@ -71,7 +97,7 @@ func (h *handler) read(ctx context.Context, from io.Reader) (body []byte, held i
 		if len(body) == cap(body) {
 			more := int64(cap(body))
 			if err := h.bodies.Acquire(ctx, more); err != nil {
-				return nil, held, problem(http.StatusServiceUnavailable, CodeBusy, "too many large requests at once; try again")
+				return nil, held, tooManyLarge()
 			}
 			held += more
 			body = append(make([]byte, 0, 2*more), body...)

@@ -2,12 +2,17 @@ package api
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/countersign-otel/countersign/ledger"
 )
@@ -39,4 +44,54 @@ func TestSlowBodiesHoldUpNobody(t *testing.T) {
 		}
 	}
 	f.must(t, http.StatusCreated, ledger.RoleRecorder, "POST", "/v1/actions", refundAction)
+}
+
+// TestWhatBodiesBecomeIsBounded: a document of short values takes many times its
+// length once it is parsed. Those that take all the room are worked on one by
+// one, and small ones beside them.
+func TestWhatBodiesBecomeIsBounded(t *testing.T) {
+	t.Parallel()
+	dense := []byte(`{"facts": [` + strings.Repeat("1,", maxFactsBody/2-20) + `1]}`)
+	for name, row := range map[string]struct {
+		body []byte
+		want int64
+	}{
+		"small":              {[]byte(refundAction), 0},
+		"one long text":      {[]byte(`"` + strings.Repeat("a", 1<<20) + `"`), 1<<20 + 2},
+		"dense":              {dense, maxParsed},
+		"a hundred thousand": {[]byte(strings.Repeat("1,", 100_000)), 100_000 * (2 + valueSize)},
+	} {
+		if got := parsedSize(row.body); got != row.want {
+			t.Errorf("%s: %d, want %d", name, got, row.want)
+		}
+	}
+	h := &handler{Service: &Service{}, Options: Options{BodyTimeout: time.Second}, bodies: semaphore.NewWeighted(maxBodies), parsed: semaphore.NewWeighted(maxParsed)}
+	read := func(body []byte) (release func(), err error) {
+		request := httptest.NewRequest("POST", "/v1/facts", bytes.NewReader(body))
+		_, release, err = h.body(t.Context(), Exchange{request, httptest.NewRecorder()}, maxFactsBody)
+		return release, err
+	}
+	release, err := read(dense)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy *Problem
+	if _, err := read(dense); !errors.As(err, &busy) || busy.Code != CodeBusy {
+		t.Errorf("a second one beside it: %v", err)
+	}
+	small, err := read([]byte(refundAction))
+	if err != nil {
+		t.Errorf("a small one beside it: %v", err)
+	} else {
+		small()
+	}
+	release()
+	if release, err = read(dense); err != nil {
+		t.Errorf("afterwards: %v", err)
+	} else {
+		release()
+	}
+	if !h.bodies.TryAcquire(maxBodies) || !h.parsed.TryAcquire(maxParsed) {
+		t.Error("some room was not given back")
+	}
 }

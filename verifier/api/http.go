@@ -46,6 +46,7 @@ type handler struct {
 	api       huma.API
 	mux       *http.ServeMux
 	bodies    *semaphore.Weighted
+	parsed    *semaphore.Weighted
 	readiness readiness
 	// seconds is how long requests took, by route, method and status.
 	seconds *prometheus.HistogramVec
@@ -76,7 +77,7 @@ func Handler(s *Service, o Options) http.Handler {
 	if o.Note == nil {
 		o.Note = func(keys.Use) {}
 	}
-	h := &handler{Service: s, Options: o, mux: http.NewServeMux(), bodies: semaphore.NewWeighted(maxBodies)}
+	h := &handler{Service: s, Options: o, mux: http.NewServeMux(), bodies: semaphore.NewWeighted(maxBodies), parsed: semaphore.NewWeighted(maxParsed)}
 	h.api = humago.New(h.mux, apiConfig(o.Version))
 	h.actions()
 	h.events()
