@@ -15,6 +15,7 @@ func (s *server) handler(e *endpoint) http.Handler {
 		a := s.deliver(e, r.WithContext(ctx))
 		s.obsreport.EndLogsOp(ctx, metadata.Type.String(), a.events, a.err)
 		s.counters.answered(ctx, e.name, &a, s.now().Sub(arrived))
+		s.warnings.answered(arrived, e.name, &a)
 		s.write(w, &a)
 	})
 }

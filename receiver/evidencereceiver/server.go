@@ -29,6 +29,7 @@ type server struct {
 	sealer    *delivery.Sealer
 	obsreport *receiverhelper.ObsReport
 	counters  *counters
+	warnings  *warnings
 	now       func() time.Time
 	// slots bounds the deliveries that are served at a time.
 	slots chan struct{}
@@ -66,7 +67,7 @@ func newServer(set receiver.Settings, config *Config, next consumer.Logs) (*serv
 	}
 	return &server{
 		config: config, settings: set, next: next, endpoints: endpoints, sealer: sealer,
-		obsreport: report, counters: counters, now: time.Now,
+		obsreport: report, counters: counters, warnings: newWarnings(set.Logger), now: time.Now,
 		slots: make(chan struct{}, config.MaxConcurrentRequests),
 	}, nil
 }
