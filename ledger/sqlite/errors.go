@@ -35,6 +35,9 @@ func reason(err error) (remedy string, sentinel error) {
 	if errors.Is(err, errImpatient) {
 		return "they do not come to an end; let them finish, or stop one", ledger.ErrUnavailable
 	}
+	if errors.Is(err, errGone) {
+		return "the file was removed or replaced while this program had it open; restart the program, to use what is there now", ledger.ErrUnavailable
+	}
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return "another program holds the file's lock; let it finish, or stop it", ledger.ErrUnavailable

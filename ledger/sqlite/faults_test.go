@@ -314,3 +314,37 @@ func TestFullDisk(t *testing.T) {
 	}
 	checkBatches(t, store, batch)
 }
+
+// TestFileThatIsGone: what is written into a file that was removed or replaced ends with the
+// process, so that nothing of it may be acknowledged.
+func TestFileThatIsGone(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(path string) error{
+		"removed":  os.Remove,
+		"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "countersign.db")
+			store, err := sqlite.Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			if err := store.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			nothing := func(ledger.Tx) error { return nil }
+			if err := errors.Join(store.Update(t.Context(), nothing), store.CheckSchema(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if err := harm(path); err != nil {
+				t.Fatal(err)
+			}
+			const remedy = "the file was removed or replaced while this program had it open; restart the program, to use what is there now (it is not the file that was opened)"
+			wantError(t, store.Update(t.Context(), nothing), ledger.ErrUnavailable, dir, "store unavailable: DIR/countersign.db: begin: "+remedy)
+			wantError(t, store.CheckSchema(t.Context()), ledger.ErrUnavailable, dir, "store unavailable: DIR/countersign.db: check: "+remedy)
+		})
+	}
+}

@@ -69,6 +69,9 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.inPlace(); err != nil {
+		return s.fail("check", err)
+	}
 	var applied int64
 	err = s.View(ctx, func(t ledger.Tx) error {
 		applied, err = t.(*tx).schemaVersion(ctx)

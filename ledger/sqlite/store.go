@@ -6,7 +6,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -37,7 +39,9 @@ type Store struct {
 	// anchor keeps a store in memory alive while no other connection is open; nil for a file.
 	anchor *connection
 	// queue lines this process up with other writers of the file; nil for none.
-	queue    *queue
+	queue *queue
+	// file is what was opened; nil in memory, and before it is known.
+	file     os.FileInfo
 	compiled *lru.Cache[string, *sqleval.Statement]
 	wakes    *wakes
 	settings
@@ -111,6 +115,11 @@ func open(ctx context.Context, path, location string, options []Option) (ledger.
 	if err := s.probe(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	if path != memoryPath {
+		if s.file, err = os.Stat(path); err != nil {
+			return nil, errors.Join(s.fail("open", err), s.Close())
+		}
+	}
 	return s, nil
 }
 
@@ -155,6 +164,23 @@ func (s *Store) probe(ctx context.Context) error {
 			return errors.Join(s.fail("open", err), c.rollback(context.WithoutCancel(ctx)))
 		})
 	})
+}
+
+// errGone: the path names another file than the one that is open, or none.
+var errGone = errors.New("it is not the file that was opened")
+
+// inPlace fails when the file was removed or replaced since it was opened. The
+// open one goes on working, and everything that is written there is lost with
+// the process.
+func (s *Store) inPlace() error {
+	if s.file == nil {
+		return nil
+	}
+	now, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(s.file, now) {
+		return errGone
+	}
+	return nil // what else may be wrong, SQLite finds
 }
 
 // Capabilities implements ledger.Ledger.

@@ -113,7 +113,10 @@ func beginReading(ctx context.Context, c *connection) error { return c.control(c
 
 // beginWriting takes the write lock, in turn with other processes.
 func (s *Store) beginWriting(ctx context.Context, c *connection) error {
-	var err error
+	err := s.inPlace()
+	if err != nil {
+		return err
+	}
 	waited := s.queue.wait(ctx, s.busyTimeout, func() (busy bool) {
 		err = c.control(ctx, "BEGIN IMMEDIATE")
 		return passing(err)
