@@ -58,7 +58,7 @@ func newChainCheck(tenant string) *chainCheck {
 // latestHorizon is the latest one that retention can have had at a moment. It ran
 // by the clock of its own machine, which may be ahead by up to a day.
 func latestHorizon(at engine.Instant) engine.Instant {
-	return at
+	return at.Sub(ledger.LeastRetention - engine.Day)
 }
 
 // at says whether the chain stands at a hash that log verify once printed.
