@@ -164,12 +164,35 @@ func (a *answers) answer(ctx context.Context, tenant string, asked map[string][]
 	for claim := range asked {
 		claims = append(claims, claim)
 	}
-	told := make(map[string]looked, len(asked))
-	a.look(ctx, tenant, claims, told)
+	a.look(ctx, tenant, claims, asked)
+}
+
+// look tells of each action what there is to see. Actions that cannot be read
+// together are halved until the one that is to blame stands alone: the others
+// are told.
+func (a *answers) look(ctx context.Context, tenant string, claims []string, asked map[string][]*answerTo) {
+	told, err := a.show(ctx, tenant, claims, asked)
+	switch {
+	case told:
+	case len(claims) > 1 && ofOne(ctx, err):
+		half := len(claims) / 2
+		a.look(ctx, tenant, claims[:half], asked)
+		a.look(ctx, tenant, claims[half:], asked)
+	default:
+		a.tell(asked, claims, nil, a.service.asProblem(ctx, err))
+	}
+}
+
+// tell lets those go who wait for these actions.
+func (a *answers) tell(asked map[string][]*answerTo, claims []string, shown map[string]view.Verification, err error) {
 	var gates []*gate
-	for claim, gathered := range asked {
-		for _, to := range gathered {
-			to.shown, to.err = told[claim].shown, told[claim].err
+	for _, claim := range claims {
+		found, known := shown[claim]
+		for _, to := range asked[claim] {
+			to.shown, to.err = found, err
+			if err == nil && !known {
+				to.err = notFound("no action %q is recorded", clip(claim))
+			}
 			close(to.ready)
 			if to.gate != nil {
 				gates = append(gates, to.gate)
@@ -178,36 +201,6 @@ func (a *answers) answer(ctx context.Context, tenant string, asked map[string][]
 	}
 	if len(gates) > 0 {
 		a.service.Hub.wake(gates)
-	}
-}
-
-// looked is what came of looking at one action.
-type looked struct {
-	shown view.Verification
-	err   error
-}
-
-// look tells of each action what there is to see. Actions that cannot be read
-// together are halved until the one that is to blame stands alone: the others
-// are told.
-func (a *answers) look(ctx context.Context, tenant string, claims []string, told map[string]looked) {
-	shown, err := a.show(ctx, tenant, claims)
-	if len(claims) > 1 && ofOne(ctx, err) {
-		half := len(claims) / 2
-		a.look(ctx, tenant, claims[:half], told)
-		a.look(ctx, tenant, claims[half:], told)
-		return
-	}
-	if err != nil {
-		err = a.service.asProblem(ctx, err)
-	}
-	for _, claim := range claims {
-		found, known := shown[claim]
-		if err == nil && !known {
-			told[claim] = looked{err: notFound("no action %q is recorded", clip(claim))}
-			continue
-		}
-		told[claim] = looked{found, err}
 	}
 }
 
@@ -224,9 +217,10 @@ func ofOne(ctx context.Context, err error) bool {
 	return true
 }
 
-// show reads actions. A defect is an error like any other: this runs for many
-// requests, and outside of all of them.
-func (a *answers) show(ctx context.Context, tenant string, claims []string) (shown map[string]view.Verification, err error) {
+// show reads actions and tells of them, before the transaction has ended: it has
+// written nothing, and its end is one more way to the store and back. A defect is
+// an error like any other: this runs for many requests, and outside of all of them.
+func (a *answers) show(ctx context.Context, tenant string, claims []string, asked map[string][]*answerTo) (told bool, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("showing an action failed: %v", cause)
@@ -235,11 +229,16 @@ func (a *answers) show(ctx context.Context, tenant string, claims []string) (sho
 			}
 		}
 	}()
-	err = a.service.Ledger.View(ctx, func(tx ledger.Tx) (err error) {
-		shown, err = a.service.showAll(ctx, tx, tenant, claims)
-		return err
+	err = a.service.Ledger.View(ctx, func(tx ledger.Tx) error {
+		shown, err := a.service.showAll(ctx, tx, tenant, claims)
+		if err != nil || told { // a store may try twice
+			return err
+		}
+		told = true
+		a.tell(asked, claims, shown, nil)
+		return nil
 	})
-	return shown, err
+	return told, err
 }
 
 // showAll shows actions with their latest verifications, by internal id, with
