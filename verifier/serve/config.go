@@ -177,7 +177,7 @@ func (c *Config) loadFile(ctx context.Context, path string) error {
 	if err != nil {
 		return errors.Join(err, resolver.Shutdown(ctx))
 	}
-	return errors.Join(conf.Unmarshal(c), resolver.Shutdown(ctx))
+	return errors.Join(explain(conf.Unmarshal(c)), resolver.Shutdown(ctx))
 }
 
 // Validate names every setting that is wrong and what is allowed.

@@ -425,9 +425,16 @@ webhooks:
 		t.Errorf("emit: %v", c.Emit)
 	}
 
-	write("lisen: x\nemit:\n  endpont: y\n")
-	if _, err := Load(context.Background(), path, nothing, nil); err == nil || !strings.Contains(err.Error(), "lisen") || !strings.Contains(err.Error(), "endpont") {
-		t.Errorf("unknown keys: %v", err)
+	for text, want := range map[string]string{
+		"lisen: x\nemit:\n  endpont: y\n": "emit.endpont is no setting (did you mean emit.endpoint?); lisen is no setting (did you mean listen?)",
+		"settlement:\n  zzz: 1\n":         "settlement.zzz is no setting",
+		"settlement:\n  max_lag: 2 h\n":   "settlement.max_lag: time: unknown unit; write a length of time like 15m, 48h or 10s",
+	} {
+		write(text)
+		_, err := Load(context.Background(), path, nothing, nil)
+		if want = "invalid settings: " + path + ": " + want; err == nil || err.Error() != want {
+			t.Errorf("%q:\n%v, want\n%s", text, err, want)
+		}
 	}
 	variables = map[string]string{"COUNTERSIGN_SETTLEMENT_WORKERS": "many", "COUNTERSIGN_MIGRATE": "perhaps", "COUNTERSIGN_EMIT_HEADERS": "secret"}
 	_, err = Load(context.Background(), "", lookup, map[string]string{"settlement.max_lag": "2 days", "listen": "8383", "settlement.recheck_interval": "1500ms", "limits.key_rate": "-1", "limits.connections": "0"})
