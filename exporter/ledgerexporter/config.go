@@ -87,7 +87,7 @@ func NewDefaultConfig() *Config {
 }
 
 // defaultQueue makes few large transactions of many small requests: each costs
-// six round trips and a flush to disk, whatever its size. What comes seldom
+// five round trips and a flush to disk, whatever its size. What comes seldom
 // waits for others for a twentieth of a second.
 func defaultQueue() exporterhelper.QueueBatchConfig {
 	batch := exporterhelper.NewDefaultBatchConfig()
