@@ -1,3 +1,7 @@
+// The race detector takes several times the memory of the program.
+
+//go:build !race
+
 package serve
 
 import (
