@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
@@ -118,6 +119,26 @@ func exerciseTransactions(t *testing.T, open opener) {
 			}
 		}
 		b.record(act("a", "order_1"))
+	})
+
+	t.Run("CancelledWhileItBegins", func(t *testing.T) {
+		b := setup(t, open)
+		nothing := func(ledger.Tx) error { return nil }
+		for name, do := range map[string]func(context.Context, func(ledger.Tx) error) error{"Update": b.store.Update, "View": b.store.View} {
+			for i := range 100 {
+				ctx, cancel := context.WithCancel(t.Context())
+				timer := time.AfterFunc(time.Duration(3*i)*time.Microsecond, cancel) // from before it begins to after it ended
+				err := do(ctx, nothing)
+				timer.Stop()
+				cancel()
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Fatalf("%s that is cancelled: %v", name, err)
+				}
+				if err := do(t.Context(), nothing); err != nil {
+					t.Fatalf("%s after one that was cancelled: %v", name, err)
+				}
+			}
+		}
 	})
 
 	t.Run("WakeOnDueWork", func(t *testing.T) {

@@ -348,3 +348,31 @@ func TestFileThatIsGone(t *testing.T) {
 		})
 	}
 }
+
+// TestCancelledWhileItBegins: what is cancelled in the moment in which it begins leaves no
+// transaction open, which would hold the file's lock and refuse every later one.
+func TestCancelledWhileItBegins(t *testing.T) {
+	t.Parallel()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "countersign.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	nothing := func(ledger.Tx) error { return nil }
+	for i := range 20_000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		timer := time.AfterFunc(time.Duration(i%100)*time.Microsecond, cancel)
+		err := store.Update(ctx, nothing)
+		timer.Stop()
+		cancel()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatalf("round %d, cancelled: %v", i, err)
+		}
+		if err := store.Update(t.Context(), nothing); err != nil {
+			t.Fatalf("round %d, after one that was cancelled: %v", i, err)
+		}
+	}
+}

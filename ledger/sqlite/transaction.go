@@ -89,10 +89,12 @@ func rest(ctx context.Context, pause time.Duration) error {
 // run is one attempt: begin, f, commit. The end of a transaction does not heed
 // ctx, so that it is known whether it was committed.
 func (s *Store) run(ctx context.Context, c *connection, begin func(context.Context, *connection) error, f func(ledger.Tx) error) error {
-	if err := begin(ctx, c); err != nil {
-		return s.fail("begin", err)
-	}
 	ending := context.WithoutCancel(ctx)
+	if err := begin(ctx, c); err != nil {
+		// A transaction that was cancelled while it began may have begun: it would
+		// hold the file's lock, and the connection take no other one.
+		return errors.Join(s.fail("begin", err), c.rollback(ending))
+	}
 	t := &tx{store: s, connection: c}
 	if err := f(t); err != nil {
 		return errors.Join(err, c.rollback(ending))
