@@ -172,9 +172,6 @@ type Contracts interface {
 type Verification interface {
 	// DueTenants lists tenants that have work due at now, across tenants.
 	DueTenants(ctx context.Context, now engine.Instant, limit int) ([]string, error)
-	// NextDue is the earliest moment at which any unparked work is due, across
-	// tenants; leased work counts from the end of its lease. ok is false for none.
-	NextDue(ctx context.Context) (at engine.Instant, ok bool, err error)
 	// LeaseDue leases work due at now to owner until the lease's end, oldest
 	// due first, skipping what anybody holds. Work whose lease ended at now or before is taken over.
 	// A View that begins after the Update of the lease sees all evidence whose

@@ -32,19 +32,6 @@ func (b *bundle) dueTenants(now engine.Instant) (tenants []string) {
 	return tenants
 }
 
-// nextDue is the answer of NextDue, or "never".
-func (b *bundle) nextDue() (next string) {
-	b.t.Helper()
-	b.view(func(tx ledger.Tx) error {
-		at, ok, err := tx.NextDue(b.t.Context())
-		if next = at.String(); !ok {
-			next = "never"
-		}
-		return err
-	})
-	return next
-}
-
 func (b *bundle) leaseActions(owner string, now engine.Instant, ids ...string) (due []ledger.Due) {
 	b.t.Helper()
 	b.update(func(tx ledger.Tx) (err error) {
@@ -197,24 +184,20 @@ func exerciseDue(t *testing.T, open opener) {
 		b.wantDue("a", (noon + 3).String())
 	})
 
-	t.Run("NextDueAndTenants", func(t *testing.T) {
+	t.Run("DueTenants", func(t *testing.T) {
 		b := setup(t, open)
-		wantSame(t, "nothing", b.nextDue(), "never")
 		b.recordFor(other, noon+20, true, act("a", "order_1"))
 		b.recordFor(acme, noon+10, true, act("a", "order_1"))
-		wantSame(t, "next", b.nextDue(), (noon + 10).String())
 		wantSame(t, "tenants before", b.dueTenants(noon+9), []string{})
 		wantSame(t, "tenants at the first", b.dueTenants(noon+10), []string{acme})
 		wantSame(t, "tenants at both", b.dueTenants(noon+20), []string{acme, other})
 		due := b.leaseDue(owner, noon+10)
-		wantSame(t, "the other tenant's", b.nextDue(), (noon + 20).String())
 		wantSame(t, "tenants without what is leased", b.dueTenants(noon+20), []string{other})
 		b.park(noon+10, ledger.Parked{Due: due[0], Error: "x"})
 		b.update(func(tx ledger.Tx) error {
 			_, err := tx.LeaseDue(t.Context(), other, leaseOf(owner, noon+20), 10)
 			return err
 		})
-		wantSame(t, "the end of the lease", b.nextDue(), (noon + 20).Add(engine.Minute).String())
 		wantSame(t, "tenants when it ended", b.dueTenants((noon + 20).Add(engine.Minute)), []string{other})
 	})
 

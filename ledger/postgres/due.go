@@ -13,7 +13,6 @@ import (
 
 var (
 	dueTenants    = named("DueTenants")
-	nextDue       = named("NextDue")
 	leaseDue      = named("LeaseDue")
 	leaseActions  = named("LeaseActions")
 	removeMade    = named("RemoveMade")
@@ -26,15 +25,6 @@ var (
 // DueTenants implements ledger.Verification.
 func (t *tx) DueTenants(ctx context.Context, now engine.Instant, limit int) ([]string, error) {
 	return collect(ctx, t, dueTenants, pgx.RowTo[string], now, limit)
-}
-
-// NextDue implements ledger.Verification.
-func (t *tx) NextDue(ctx context.Context) (engine.Instant, bool, error) {
-	at, err := one(ctx, t, nextDue, pgx.RowTo[*int64])
-	if err != nil || at == nil {
-		return 0, false, err
-	}
-	return engine.Instant(*at), true, nil
 }
 
 // LeaseDue implements ledger.Verification.

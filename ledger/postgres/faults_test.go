@@ -178,12 +178,12 @@ func verifyAll(ctx context.Context, store ledger.Ledger, owner string, clock *at
 		}
 		if len(due) == 0 {
 			if last {
-				var left bool
+				var left []string
 				if err := insist(ctx, store, func(tx ledger.Tx) error {
 					var err error
-					_, left, err = tx.NextDue(ctx)
+					left, err = tx.DueTenants(ctx, engine.MaxInstant, 1)
 					return err
-				}); err != nil || !left {
+				}); err != nil || len(left) == 0 {
 					return err
 				}
 				clock.Add(1000) // a lease of an answer that was lost ends

@@ -33,7 +33,6 @@ func TestEveryStatementIsUnderstoodByTheServer(t *testing.T) {
 // a reference table; every other statement goes to the one node of its tenant.
 var acrossTenants = map[string]string{
 	"DueTenants":    "which tenants have work",
-	"NextDue":       "when to look again",
 	"WaitingEvents": "what to deliver next",
 	"VerdictByHash": "a hash names no tenant",
 	"KeyByHash":     "a key is what names the tenant",

@@ -13,7 +13,6 @@ import (
 var (
 	wake              = fixed.Named("Wake")
 	dueTenants        = fixed.Named("DueTenants")
-	nextDue           = fixed.Named("NextDue")
 	leaseDue          = fixed.Named("LeaseDue")
 	makeDue           = fixed.Named("MakeDue")
 	leaseActions      = fixed.Named("LeaseActions")
@@ -51,12 +50,6 @@ func (t *tx) wakeAll(ctx context.Context, tenant string, wakes wakeList, now eng
 // DueTenants implements ledger.Verification.
 func (t *tx) DueTenants(ctx context.Context, now engine.Instant, limit int) ([]string, error) {
 	return collect(ctx, t, dueTenants, column[string], now, limit)
-}
-
-// NextDue implements ledger.Verification.
-func (t *tx) NextDue(ctx context.Context) (engine.Instant, bool, error) {
-	at, err := one(ctx, t, nextDue, column[*engine.Instant])
-	return orZero(at), at != nil, err
 }
 
 // LeaseDue implements ledger.Verification.

@@ -71,7 +71,6 @@ var readWhole = map[string]string{
 	"Backlog: webhook_deliveries": "counts what waits, which is what it is asked for",
 	"LeaseOutbox: outbox":         "takes the oldest in the order of an index, up to a limit",
 	"DueTenants: tenants":         "looks for work of every tenant",
-	"NextDue: tenants":            "looks for work of every tenant",
 	"Tenants: tenants":            "the list itself",
 	"ListContracts: contracts":    "the list itself",
 	"SourceLags: sources":         "all connections of all tenants, once per scrape of the metrics",

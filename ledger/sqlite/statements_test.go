@@ -9,7 +9,6 @@ import (
 // acrossTenants are the statements that look across tenants, or at what belongs to none, and why.
 var acrossTenants = map[string]string{
 	"DueTenants":    "which tenants have work",
-	"NextDue":       "when to look again",
 	"LeaseOutbox":   "what to deliver next",
 	"RemoveEvents":  "what was delivered",
 	"RetryEvents":   "what was not",

@@ -126,18 +126,6 @@ FROM tenants t CROSS JOIN LATERAL (
 ORDER BY oldest.due_at, t.tenant_id
 LIMIT $2;
 
--- Across tenants. What is leased is work again when its lease ends; no index names
--- leases, because each lease would write it, so that this reads all that is due
--- now or later. Verifiers do not ask it.
--- name: NextDue
-SELECT min(least(
-  (SELECT d.due_at FROM due d
-    WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.lease_until IS NULL
-    ORDER BY d.due_at LIMIT 1),
-  (SELECT min(greatest(d.due_at, d.lease_until)) FROM due d
-    WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.lease_until IS NOT NULL)))
-FROM tenants t;
-
 -- Lets a transaction that leases work end before it is on disk: a crash of the
 -- server gives the work back, and who stores a verdict has to hold its lease still.
 -- name: CommitSoon

@@ -16,14 +16,6 @@ WHERE EXISTS (
   WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.due_at <= ?1 AND (d.lease_owner IS NULL OR d.lease_until <= ?1))
 ORDER BY t.tenant_id LIMIT ?2;
 
--- Looks across tenants.
--- name: NextDue
-SELECT min(at) FROM (
-  SELECT (SELECT min(d.due_at) FROM due d WHERE d.tenant_id = t.tenant_id AND d.parked_at IS NULL AND d.lease_owner IS NULL) AS at FROM tenants t
-  UNION ALL
-  SELECT (SELECT min(max(d.due_at, d.lease_until)) FROM due d INDEXED BY due_leased WHERE d.tenant_id = t.tenant_id AND d.lease_owner IS NOT NULL AND d.parked_at IS NULL) FROM tenants t
-);
-
 -- name: LeaseDue
 UPDATE due SET lease_owner = ?2, lease_until = ?4, attempts = attempts + 1
 WHERE tenant_id = ?1 AND claim_id IN (
