@@ -24,8 +24,9 @@ func newFactsTry(t *terminal) *cobra.Command {
 		Use:   "try --input webhook.json --config collector.yaml",
 		Short: "Show what the collector would make of a webhook",
 		Long: `Reads the body of a webhook as the sender sends it, or OTLP/JSON logs, and shows for each record
-what every mapping and rule of the configuration makes of it: the facts, or why there is none. Trust and
-whether an array is several events are those of the receiver's endpoint of that source.`,
+what every mapping and rule of the configuration makes of it: the facts, or why there is none. Those that
+are for other sources are counted in one line; -o json names each. Trust and whether an array is several
+events are those of the receiver's endpoint of that source.`,
 		Example: "  countersign facts try --input refund.json --config examples/evidence/webhooks.yaml --source stripe",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -138,12 +139,28 @@ func printFactsTried(t *terminal, results []evidenceprocessor.TryResult) error {
 	for _, r := range results {
 		t.printf("%s  source %s, trust %s, delivery %s\n", t.style.bold(printable(deref(r.Event, "(no event name)"))),
 			printable(deref(r.Source, "-")), printable(deref(r.Trust, "-")), printable(deref(r.DeliveryID, "-")))
+		var elsewhere []string
 		for _, rule := range r.Rules {
+			if rule.Elsewhere != "" {
+				elsewhere = append(elsewhere, rule.Elsewhere)
+				continue
+			}
 			facts += printTriedFact(t, rule)
 		}
+		printElsewhere(t, elsewhere)
 	}
 	t.printf("%s, %s\n", plural(len(results), "record"), plural(facts, "fact"))
 	return nil
+}
+
+// printElsewhere prints one line for all rules that are for records of other sources.
+func printElsewhere(t *terminal, sources []string) {
+	if len(sources) == 0 {
+		return
+	}
+	rules := plural(len(sources), "other")
+	slices.Sort(sources)
+	t.printf("  %s %s, for records of %s\n", t.style.yellow("nothing by"), rules, printable(strings.Join(slices.Compact(sources), ", ")))
 }
 
 // printTriedFact prints what one rule makes and returns how many facts that is.

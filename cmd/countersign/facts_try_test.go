@@ -66,11 +66,14 @@ func TestFactsTryArrivesAsConfigured(t *testing.T) {
 	code, stdout, stderr := command(t, args("--source", "CRM")...)
 	for _, want := range []string{
 		"source crm, trust shared, delivery -\n", "fact by crm note: crm.note_added about order_1", "watermark by crm complete: the source is complete up to 2026-09-28T10:43:00Z\n",
-		"nothing by stripe: it is for records of stripe\n", `nothing by crm note: the condition does not hold: Body("event") == "note.created"`, "2 records, 1 fact\n",
+		"  nothing by 5 others, for records of github, shopify, stripe, zendesk\n", `nothing by crm note: the condition does not hold: Body("event") == "note.created"`, "2 records, 1 fact\n",
 	} {
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, without %q:\n%s%s", code, want, stdout, stderr)
 		}
+	}
+	if strings.Contains(stdout, "it is for records of") {
+		t.Errorf("a line for each rule of another source:\n%s", stdout)
 	}
 	if _, stdout, _ := command(t, args("--endpoint", "crm", "--trust", "self_reported")...); !strings.Contains(stdout, "source crm, trust self_reported") {
 		t.Error(stdout)
@@ -99,5 +102,32 @@ processors:
 		{args: []string{"facts", "try", "--input", body, "--config", none, "--endpoint", "x"}, code: 2, stderr: "countersign: --endpoint: " + none + " has no evidence receiver\n"},
 	} {
 		b.check(t)
+	}
+}
+
+// TestFactsTryWithoutASource: which mapping is meant is known once one makes something of the record, and not before.
+func TestFactsTryWithoutASource(t *testing.T) {
+	t.Parallel()
+	body := filepath.Join(t.TempDir(), "refund.json")
+	try := func(text string) string {
+		if err := os.WriteFile(body, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := command(t, "facts", "try", "--input", body, "--config", "../../examples/evidence/webhooks.yaml")
+		if code != 0 {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+		return stdout
+	}
+	made := try(`{"id":"evt_1","object":"event","livemode":true,"type":"refund.created","created":1790592120,"data":{"object":{"id":"re_1","object":"refund",
+		"amount":18000,"currency":"usd","status":"succeeded","created":1790592120,"charge":"ch_1","metadata":{"order_id":"order_1"}}}}`)
+	if !strings.Contains(made, "fact by stripe/") || !strings.Contains(made, "  nothing by 3 others, for records of github, shopify, zendesk\n") {
+		t.Errorf("printed:\n%s", made)
+	}
+	silent := try(`{"type":"nothing.known"}`)
+	for _, mapping := range []string{"github", "shopify", "stripe", "zendesk"} {
+		if !strings.Contains(silent, "  nothing by "+mapping+": the condition ") {
+			t.Errorf("without the reason of %s:\n%s", mapping, silent)
+		}
 	}
 }

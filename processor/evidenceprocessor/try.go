@@ -40,6 +40,9 @@ type TryRule struct {
 	// Watermark is what a rule with watermark reports; it makes no fact.
 	Watermark *engine.Instant `json:"watermark,omitempty"`
 	Why       string          `json:"why"`
+	// Elsewhere is the source whose records the rule is for, where this record is
+	// of another one or another mapping made something of it.
+	Elsewhere string `json:"-"`
 }
 
 // TryFact is the fact that would be made, in the fields of the HTTP API.
@@ -164,12 +167,12 @@ func (j *judge) tryOne(b *batch, tc logContext, e *entry, as TryAs) TryResult {
 	compiled := *j.compiled
 	compiled.trust = came.Trust
 	believing.compiled = &compiled
-	told := map[int]bool{}
+	told, known := map[int]bool{}, e.delivered
 	believing.ask(b, tc, e, func(label int, m made) {
-		told[label] = true
+		told[label], known = true, known || m.err == nil
 		r.Rules = append(r.Rules, j.shown(label, m))
 	})
-	r.Rules = append(r.Rules, j.passed(b, tc, e, told)...)
+	r.Rules = append(r.Rules, j.passed(b, tc, e, told, known)...)
 	return r
 }
 
@@ -208,25 +211,43 @@ func (j *judge) shown(label int, m made) TryRule {
 }
 
 // passed are those that made nothing. The rules of a mapping are many, and for
-// few of its events each: where all were silent, the mapping is.
-func (j *judge) passed(b *batch, tc logContext, e *entry, told map[int]bool) []TryRule {
+// few of its events each: where all were silent, the mapping is. The source of a
+// record is known where it came by an endpoint, or where something was made of it.
+func (j *judge) passed(b *batch, tc logContext, e *entry, told map[int]bool, known bool) []TryRule {
 	ctx := evalContext{b.Context, e}
 	var all []TryRule
-	say := func(label, why string) { all = append(all, TryRule{Rule: label, Links: []engine.Link{}, Why: why}) }
+	say := func(label, why, elsewhere string) {
+		all = append(all, TryRule{Rule: label, Links: []engine.Link{}, Why: why, Elsewhere: elsewhere})
+	}
 	for _, g := range j.groups {
 		if g.ready {
 			if !g.told(told) {
-				say(g.label, g.silence(&ctx, tc))
+				say(g.label, g.silence(&ctx, tc), g.elsewhere(e, known))
 			}
 			continue
 		}
 		for _, r := range g.rules {
 			if !told[r.index] {
-				say(r.label, r.silence(&ctx, tc))
+				say(r.label, r.silence(&ctx, tc), r.elsewhere(e))
 			}
 		}
 	}
 	return all
+}
+
+// elsewhere is the mapping's source where the record is none of its.
+func (g *group) elsewhere(e *entry, known bool) string {
+	if g.concerns(e) && (e.delivered || !known) {
+		return ""
+	}
+	return g.label
+}
+
+func (r *rule) elsewhere(e *entry) string {
+	if r.concerns(e) {
+		return ""
+	}
+	return r.source
 }
 
 func (g *group) told(told map[int]bool) bool {
