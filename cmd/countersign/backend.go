@@ -28,6 +28,8 @@ type backend interface {
 	Wait(ctx context.Context, ref string, timeout time.Duration) (api.Waited, error)
 	Summary(ctx context.Context, filter ledger.ActionFilter) (api.Counts, error)
 	Push(ctx context.Context, body []byte) (api.Pushed, error)
+	// Contracts are the latest version of each, or all versions of one id.
+	Contracts(ctx context.Context, id string) (api.ContractList, error)
 	Orphans(ctx context.Context, query api.OrphanQuery) (api.OrphanList, error)
 	Rejected(ctx context.Context, query api.RejectedQuery) (api.RejectedList, error)
 	DeadLetters(ctx context.Context, filter ledger.DeadLetterFilter) (api.DeadLetterList, error)

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,12 +13,13 @@ import (
 	"github.com/countersign-otel/countersign/engine/diagnostic"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/ledger/open"
+	"github.com/countersign-otel/countersign/verifier/api"
 )
 
 func newContracts(t *terminal) *cobra.Command {
 	return group("contracts", "Write, check and publish action contracts",
 		newContractsValidate(t), newContractsExplain(t), newContractsTest(t), newContractsDiff(t),
-		newContractsPublish(t), newContractsSchema(t), newContractsLint(t))
+		newContractsPublish(t), newContractsList(t), newContractsSchema(t), newContractsLint(t))
 }
 
 type contractView struct {
@@ -84,13 +89,11 @@ and then nothing is published.`,
 				return err
 			}
 			return withStore(cmd.Context(), flags.url(), func(store ledger.Ledger) error {
-				err := store.Update(cmd.Context(), func(tx ledger.Tx) error {
-					return tx.PublishContracts(cmd.Context(), contracts, now())
-				})
+				known, err := publish(cmd.Context(), store, contracts)
 				if err != nil {
 					return fmt.Errorf("nothing was published: %w", err)
 				}
-				return printPublished(t, contracts)
+				return printPublished(t, contracts, known)
 			})
 		},
 	}
@@ -98,16 +101,82 @@ and then nothing is published.`,
 	return cmd
 }
 
-func printPublished(t *terminal, contracts []*contract.Contract) error {
-	views := make([]contractView, len(contracts))
+// publish returns which of the versions the store knew already.
+func publish(ctx context.Context, store ledger.Ledger, contracts []*contract.Contract) (map[ledger.ContractRef]bool, error) {
+	refs := make([]ledger.ContractRef, len(contracts))
 	for i, c := range contracts {
-		views[i] = contractView{ID: c.ID, Version: c.Version, Hash: c.Hash}
+		refs[i] = ledger.ContractRef{ID: c.ID, Version: c.Version}
+	}
+	var known map[ledger.ContractRef]bool
+	err := store.Update(ctx, func(tx ledger.Tx) error {
+		documents, err := tx.ContractVersions(ctx, refs)
+		if err != nil {
+			return err
+		}
+		known = map[ledger.ContractRef]bool{} // anew: the store may run this twice
+		for _, d := range documents {
+			known[ledger.ContractRef{ID: d.ID, Version: d.Version}] = true
+		}
+		return tx.PublishContracts(ctx, contracts, now())
+	})
+	return known, err
+}
+
+func printPublished(t *terminal, contracts []*contract.Contract, known map[ledger.ContractRef]bool) error {
+	published, unchanged := []contractView{}, []contractView{}
+	for _, c := range contracts {
+		v := contractView{ID: c.ID, Version: c.Version, Hash: c.Hash}
+		word := "published"
+		if known[ledger.ContractRef{ID: c.ID, Version: c.Version}] {
+			word, unchanged = "unchanged", append(unchanged, v)
+		} else {
+			published = append(published, v)
+		}
+		if !t.json() {
+			t.printf("%s %s version %d (%.12s)\n", word, v.ID, v.Version, v.Hash)
+		}
 	}
 	if t.json() {
-		return t.printJSON(map[string]any{"published": views})
+		return t.printJSON(map[string]any{"published": published, "unchanged": unchanged})
 	}
-	for _, v := range views {
-		t.printf("published %s version %d (%.12s)\n", v.ID, v.Version, v.Hash)
+	return nil
+}
+
+func newContractsList(t *terminal) *cobra.Command {
+	var flags backendFlags
+	cmd := &cobra.Command{
+		Use:   "list [ID]",
+		Short: "List published contracts",
+		Long: `Lists the latest version of each contract that is published, or all versions of one. Contracts
+belong to all tenants. With -o json the versions of one contract have their texts.`,
+		Example: "  countersign contracts list\n  countersign contracts list refund_workflow --server http://localhost:8383",
+		Args:    atMostOne("the id of one contract"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(cmd.Context(), func(b backend) error {
+				list, err := b.Contracts(cmd.Context(), strings.Join(args, ""))
+				if err != nil {
+					return err
+				}
+				return printContracts(t, list)
+			})
+		},
 	}
+	flags.add(cmd)
+	return cmd
+}
+
+func printContracts(t *terminal, list api.ContractList) error {
+	if t.json() {
+		return t.printJSON(list)
+	}
+	if len(list.Contracts) == 0 {
+		t.printf("no contract is published; countersign contracts publish does it\n")
+		return nil
+	}
+	b := table{head: []string{"CONTRACT", "VERSION", "HASH", "WINDOW", "PUBLISHED"}}
+	for _, c := range list.Contracts {
+		b.add(c.ID, strconv.Itoa(c.Version), c.Hash[:min(12, len(c.Hash))], cmp.Or(c.Window, "-"), c.PublishedAt.String())
+	}
+	t.print(b)
 	return nil
 }

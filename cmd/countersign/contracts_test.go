@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/verifier/api"
 )
 
 // TestLibrary: the contracts that come with the program pass their own tests.
@@ -317,4 +318,72 @@ func TestPrintable(t *testing.T) {
 			t.Errorf("printable(%q) is %q, want %q", text, got, want)
 		}
 	}
+}
+
+// TestPublishTellsNewVersionsFromKnownOnes: who publishes a library again sees what that changed.
+func TestPublishTellsNewVersionsFromKnownOnes(t *testing.T) {
+	t.Parallel()
+	store := migrated(t)
+	document, err := os.ReadFile("../../contracts/refund_workflow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := writeFile(t, "second.yaml", strings.Replace(string(document), "\nversion: 1\n", "\nversion: 2\n", 1))
+	publish := func(want string, more ...string) {
+		t.Helper()
+		code, stdout, stderr := command(t, append([]string{"contracts", "publish", "--store", store, "../../contracts/refund_workflow.yaml"}, more...)...)
+		if got := hashShown.ReplaceAllString(stdout, "(HASH)"); code != exitDone || got != want {
+			t.Errorf("exit code %d, stderr %q, printed\n%swant\n%s", code, stderr, got, want)
+		}
+	}
+	publish("published refund_workflow version 1 (HASH)\n")
+	publish("unchanged refund_workflow version 1 (HASH)\npublished refund_workflow version 2 (HASH)\n", second)
+	_, stdout, _ := command(t, "contracts", "publish", "--store", store, "-o", "json", second)
+	var got struct{ Published, Unchanged []contractView }
+	decode(t, stdout, &got)
+	if got.Published == nil || len(got.Published) != 0 || len(got.Unchanged) != 1 || got.Unchanged[0].Version != 2 {
+		t.Errorf("printed %s", stdout)
+	}
+	_, stdout, _ = command(t, "contracts", "list", "refund_workflow", "--store", store)
+	if lines := strings.Split(stdout, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[1], "refund_workflow  1 ") || !strings.HasPrefix(lines[2], "refund_workflow  2 ") {
+		t.Errorf("all versions are listed as\n%s", stdout)
+	}
+}
+
+var (
+	hashShown   = regexp.MustCompile(`\([0-9a-f]{12}\)`)
+	listedHash  = regexp.MustCompile(` [0-9a-f]{12} `)
+	listedTime  = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z`)
+	refundLine  = "refund_workflow  1        HASH          15m     TIME\n"
+	listedTitle = "CONTRACT         VERSION  HASH          WINDOW  PUBLISHED\n"
+)
+
+// TestContractsList asks a store and a sidecar, which answer alike.
+func TestContractsList(t *testing.T) {
+	t.Parallel()
+	store := migrated(t)
+	badInput{args: []string{"contracts", "list", "--store", store}, stdout: "no contract is published; countersign contracts publish does it\n"}.check(t)
+	badInput{args: []string{"contracts", "list", "nope", "--store", store}, code: exitNo, stderr: "countersign: no contract \"nope\" is published\n"}.check(t)
+	badInput{
+		args: []string{"contracts", "list", "a", "b", "--store", store}, code: exitUsage,
+		stderr: "countersign: countersign contracts list takes the id of one contract or nothing, got 2 arguments\nsee: countersign contracts list --help\n",
+	}.check(t)
+	s := serving(t)
+	for _, args := range [][]string{{}, {"refund_workflow"}} {
+		args = append([]string{"contracts", "list"}, args...)
+		_, direct, _ := command(t, append(args, "--store", s.store)...)
+		code, asked, stderr := s.as(t, "viewer", args...)
+		got := listedTime.ReplaceAllString(listedHash.ReplaceAllString(asked, " HASH         "), "TIME")
+		if code != exitDone || direct != asked || !strings.HasPrefix(got, listedTitle) || !strings.Contains(got, "\n"+refundLine) {
+			t.Errorf("%q: exit code %d, stderr %q; the sidecar says\n%sthe store\n%s", args, code, stderr, got, direct)
+		}
+	}
+	_, stdout, _ := s.as(t, "viewer", "contracts", "list", "REFUND_workflow", "-o", "json")
+	var list api.ContractList
+	decode(t, stdout, &list)
+	if len(list.Contracts) != 1 || list.Contracts[0].Window != "15m" || list.Contracts[0].Document == "" {
+		t.Errorf("printed %s", stdout)
+	}
+	badInput{args: []string{"contracts", "list", "--server", s.url, "--api-key-file", writeFile(t, "key", s.keys["recorder"])}, code: exitCouldNot,
+		stderr: "countersign: a key with the role recorder may not inspect sources, contracts and reports; roles that may: analyst, viewer\n"}.check(t)
 }

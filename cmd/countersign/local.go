@@ -81,6 +81,13 @@ func (l *local) Push(ctx context.Context, body []byte) (api.Pushed, error) {
 	return l.service.Push(ctx, l.caller, body)
 }
 
+func (l *local) Contracts(ctx context.Context, id string) (api.ContractList, error) {
+	if id == "" {
+		return l.service.ListContracts(ctx, l.caller)
+	}
+	return l.service.Contract(ctx, l.caller, id)
+}
+
 func (l *local) Orphans(ctx context.Context, query api.OrphanQuery) (api.OrphanList, error) {
 	return l.service.Orphans(ctx, l.caller, query)
 }

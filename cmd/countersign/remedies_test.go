@@ -21,7 +21,7 @@ func TestNoStoreThere(t *testing.T) {
 	store := "sqlite:" + path
 	for _, args := range [][]string{
 		{"actions", "list"}, {"actions", "wait", "a"}, {"keys", "list"}, {"keys", "create", "--role", "viewer"},
-		{"log", "verify"}, {"report", "orphans"}, {"contracts", "publish", "../../contracts"},
+		{"log", "verify"}, {"report", "orphans"}, {"contracts", "list"}, {"contracts", "publish", "../../contracts"},
 	} {
 		badInput{
 			args: append(args, "--store", store), code: exitCouldNot,

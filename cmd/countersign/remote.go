@@ -80,6 +80,15 @@ func (r *remote) Push(ctx context.Context, body []byte) (pushed api.Pushed, err 
 	return pushed, err
 }
 
+func (r *remote) Contracts(ctx context.Context, id string) (list api.ContractList, err error) {
+	path := "/v1/contracts"
+	if id != "" {
+		path += "/" + url.PathEscape(id)
+	}
+	_, err = r.call(ctx, http.MethodGet, path, nil, nil, &list)
+	return list, err
+}
+
 func (r *remote) Orphans(ctx context.Context, q api.OrphanQuery) (list api.OrphanList, err error) {
 	values := url.Values{}
 	set(values, "source", q.Source)

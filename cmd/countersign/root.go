@@ -95,6 +95,16 @@ func atLeast(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// atMostOne is for a command that works on one thing or on all.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < 2 {
+			return nil
+		}
+		return usagef("%s takes %s or nothing, got %d arguments\nsee: %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
+	}
+}
+
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {

@@ -23,6 +23,7 @@ type ContractVersion struct {
 	ID          string         `json:"id"`
 	Version     int            `json:"version"`
 	Hash        string         `json:"hash" doc:"SHA-256 of the content, hex; it does not change under one version"`
+	Window      string         `json:"window,omitempty" doc:"settlement window as the contract writes it; absent where this version of Countersign cannot read the document" example:"15m"`
 	PublishedAt engine.Instant `json:"published_at"`
 	// Document is left out of lists.
 	Document string `json:"document,omitempty" doc:"the YAML text"`
@@ -54,6 +55,9 @@ func (s *Service) contracts(ctx context.Context, caller Caller, id string) (Cont
 	list := ContractList{Contracts: make([]ContractVersion, 0, len(documents))}
 	for _, d := range documents {
 		shown := ContractVersion{ID: d.ID, Version: d.Version, Hash: d.Hash, PublishedAt: d.PublishedAt}
+		if c, err := ledger.ParseDocument(d); err == nil {
+			shown.Window = c.WindowText
+		}
 		if id != "" {
 			shown.Document = string(d.Document)
 		}
