@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/api"
 )
@@ -24,6 +25,7 @@ latest. Keys that nobody knows belong to no tenant: those are in the sidecar's l
 		Example: "  countersign keys audit --kind refused --since 7d",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			filter.Kind = engine.Fold(filter.Kind)
 			if filter.Kind != "" && !slices.Contains(ledger.KeyEventKinds(), filter.Kind) {
 				return usagef("--kind: %q is none of %s", filter.Kind, strings.Join(ledger.KeyEventKinds(), ", "))
 			}

@@ -49,7 +49,7 @@ func TestKeysAudit(t *testing.T) {
 			t.Error("the log shows a secret")
 		}
 	}
-	if table := run("keys", "audit", "--key", second.ID, "--kind", "revoked"); strings.Count(table, "\n") != 2 || !strings.Contains(table, second.ID) {
+	if table := run("keys", "audit", "--key", second.ID, "--kind", "Revoked"); strings.Count(table, "\n") != 2 || !strings.Contains(table, second.ID) {
 		t.Errorf("narrowed:\n%s", table)
 	}
 	for _, bad := range []badInput{

@@ -301,12 +301,19 @@ func TestCompensationShowsBesideTheVerdict(t *testing.T) {
 	if now.Policy.Hash != failed.Policy.Hash {
 		t.Error("the compensation changed the verdict's hash")
 	}
-	var page Page
-	f.must(t, http.StatusOK, ledger.RoleViewer, "GET", "/v1/actions?verdict=COMPENSATED", "").decode(t, &page)
-	if len(page.Actions) != 1 || page.Actions[0].Action.ActionID != "act_1" || page.Actions[0].Summary.Headline != now.Summary.Headline {
-		t.Errorf("list: %+v", page.Actions)
+	for _, word := range []string{"COMPENSATED", "compensated", "Compensated"} {
+		var page Page
+		f.must(t, http.StatusOK, ledger.RoleViewer, "GET", "/v1/actions?verdict="+word, "").decode(t, &page)
+		if len(page.Actions) != 1 || page.Actions[0].Action.ActionID != "act_1" || page.Actions[0].Summary.Headline != now.Summary.Headline {
+			t.Errorf("list of %s: %+v", word, page.Actions)
+		}
 	}
 	var counts Counts
+	f.must(t, http.StatusOK, ledger.RoleViewer, "GET", "/v1/actions/summary?verdict=fail", "").decode(t, &counts)
+	if counts.Total != 1 {
+		t.Errorf("verdict=fail counts %+v", counts)
+	}
+	counts = Counts{}
 	f.must(t, http.StatusOK, ledger.RoleViewer, "GET", "/v1/actions/summary", "").decode(t, &counts)
 	if diff := cmp.Diff(Counts{Total: 2, Pass: 1, Fail: 1, Compensated: 1}, counts); diff != "" {
 		t.Error(diff)

@@ -33,7 +33,7 @@ type recordOutput struct {
 
 // FilterInput are the filters of lists and summaries.
 type FilterInput struct {
-	Verdict    string `query:"verdict" enum:"PASS,FAIL,UNKNOWN,PENDING,COMPENSATED" doc:"policy verdict of the latest verification"`
+	Verdict    string `query:"verdict" enum:"PASS,FAIL,UNKNOWN,PENDING,COMPENSATED" doc:"policy verdict of the latest verification; in any case"`
 	ContractID string `query:"contract_id"`
 	AgentID    string `query:"agent_id"`
 	SubjectID  string `query:"subject_id"`

@@ -59,10 +59,10 @@ type eventsInput struct {
 	HTTP        Exchange
 	LastEventID string   `header:"Last-Event-ID" maxLength:"40" doc:"id of the last event that was read: the stream goes on after it, also with events from while nobody listened. 0-0 is the beginning; without one the stream begins now"`
 	Since       string   `query:"last_event_id" maxLength:"40" doc:"the same, for clients that cannot send the header at first; the header wins"`
-	Types       []string `query:"type" maxItems:"8" doc:"kinds of events, separated by commas: action.pending, action.verified, action.compensated, action.parked"`
+	Types       []string `query:"type" maxItems:"8" doc:"kinds of events, separated by commas: action.pending, action.verified, action.compensated, action.parked; in any case"`
 	ContractID  string   `query:"contract_id"`
 	AgentID     string   `query:"agent_id"`
-	Verdict     string   `query:"verdict" enum:"PASS,FAIL,UNKNOWN,PENDING" doc:"policy verdict of settled verifications, or PENDING; leaves parked actions out"`
+	Verdict     string   `query:"verdict" enum:"PASS,FAIL,UNKNOWN,PENDING" doc:"policy verdict of settled verifications, or PENDING, in any case; leaves parked actions out"`
 }
 
 func (in *eventsInput) after() (*ledger.Position, error) {
@@ -81,12 +81,14 @@ func (in *eventsInput) after() (*ledger.Position, error) {
 }
 
 func (in *eventsInput) filter() (view.EventFilter, error) {
-	for _, kind := range in.Types {
-		if !slices.Contains(view.EventKinds(), kind) {
+	kinds := make([]string, len(in.Types))
+	for i, kind := range in.Types {
+		kinds[i] = engine.Fold(kind)
+		if !slices.Contains(view.EventKinds(), kinds[i]) {
 			return view.EventFilter{}, badParameter("type", "%q is none of %s", clip(kind), strings.Join(view.EventKinds(), ", "))
 		}
 	}
-	return view.EventFilter{Kinds: in.Types, ContractID: engine.Fold(in.ContractID), AgentID: in.AgentID, Verdict: in.Verdict}, nil
+	return view.EventFilter{Kinds: kinds, ContractID: engine.Fold(in.ContractID), AgentID: in.AgentID, Verdict: in.Verdict}, nil
 }
 
 // eventsPath is left out of the durations of requests: a stream that lasts is no slow request.

@@ -142,7 +142,7 @@ func operation(id, method, path, summary string, right keys.Right, statuses ...i
 
 // register adds an endpoint that needs a right.
 func register[I, O any](h *handler, o huma.Operation, right keys.Right, f func(context.Context, Caller, *I) (*O, error)) {
-	o.Middlewares = append(o.Middlewares, h.authenticate(right))
+	o.Middlewares = append(o.Middlewares, h.authenticate(right), anyCase)
 	limit := h.RequestTimeout
 	if o.OperationID == waitOperation {
 		limit += MaxWait

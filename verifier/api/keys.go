@@ -58,7 +58,7 @@ func (s *Service) KeyEvents(ctx context.Context, caller Caller, filter ledger.Ke
 
 type keyEventsInput struct {
 	Key    string `query:"key" maxLength:"200" doc:"id of a key, or the visible start of its secret"`
-	Kind   string `query:"kind" enum:"created,rotated,revoked,used,refused,expired_use"`
+	Kind   string `query:"kind" enum:"created,rotated,revoked,used,refused,expired_use" doc:"in any case"`
 	Since  string `query:"since" doc:"RFC 3339: happened at or after, for the last time"`
 	Until  string `query:"until" doc:"RFC 3339: happened before, for the first time"`
 	Cursor string `query:"cursor" maxLength:"1000" doc:"next_cursor of the page before"`

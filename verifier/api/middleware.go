@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/collector/config/configopaque"
 
+	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/verifier/keys"
 )
 
@@ -196,6 +197,36 @@ func parameterFault(message string) string {
 		return "is not known; write one of " + strings.TrimSuffix(values, `"`)
 	}
 	return message
+}
+
+// anyCase takes a word of a list in any case, as the command line does.
+func anyCase(hc huma.Context, next func(huma.Context)) {
+	r, _ := humago.Unwrap(hc)
+	query, changed := r.URL.Query(), false
+	for _, p := range hc.Operation().Parameters {
+		if p.In != "query" || p.Schema == nil {
+			continue
+		}
+		for i, text := range query[p.Name] {
+			if word := listed(text, p.Schema.Enum); word != text {
+				query[p.Name][i], changed = word, true
+			}
+		}
+	}
+	if changed {
+		r.URL.RawQuery = query.Encode()
+	}
+	next(hc)
+}
+
+// listed is the word as the list has it; what is not in the list stays as it is.
+func listed(text string, list []any) string {
+	for _, one := range list {
+		if word, ok := one.(string); ok && engine.Fold(word) == engine.Fold(text) {
+			return word
+		}
+	}
+	return text
 }
 
 // nothingHere answers what no endpoint serves: 405 when another method would be.
