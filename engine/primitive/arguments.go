@@ -200,10 +200,10 @@ func (e effect) phrase() string {
 	}
 	var conditions []string
 	for _, p := range e.where {
-		conditions = append(conditions, p.attr+" = "+p.value.Canonicalized())
+		conditions = append(conditions, p.phrase())
 	}
 	for _, p := range e.origin {
-		conditions = append(conditions, p.attr+" = the action's "+strings.TrimPrefix(p.field, "param:"))
+		conditions = append(conditions, p.phrase())
 	}
 	if len(conditions) == 0 {
 		return text

@@ -104,6 +104,9 @@ func (e effectObserved) Evaluate(c *engine.Case) engine.Finding {
 	return below
 }
 
+// Seek implements Seeker.
+func (e effectObserved) Seek() Sought { return e.seek() }
+
 // SQL implements Call.
 func (e effectObserved) SQL(b *Builder) Columns {
 	if e.minTrust == engine.UnknownTrust {

@@ -49,6 +49,9 @@ func (s preconditionUnmet) Evaluate(c *engine.Case) engine.Finding {
 	return engine.Finding{Fired: !holds, Evidence: evidence}
 }
 
+// Seek implements Seeker.
+func (s preconditionUnmet) Seek() Sought { return s.seek() }
+
 // SQL implements Call.
 func (s preconditionUnmet) SQL(b *Builder) Columns {
 	holds, evidence := s.columns(b)

@@ -122,12 +122,7 @@ func TestD26_HeadlinesAndSettlement(t *testing.T) {
 
 func (s situation) report(t *testing.T) report.Report {
 	t.Helper()
-	text := "id: under_test\nversion: 1\nkind: action\nvendor: internal\nvendor_display: x\ndescription: x\nsource_citation: {url: 'internal://x', retrieved: '2026-09-28', title: x}\naction:\n  window: 15m\n  " +
-		strings.ReplaceAll(s.blocks, "\n", "\n  ") + "\n"
-	c, diagnostics := contract.Parse("under_test.yaml", []byte(text))
-	if len(diagnostics) > 0 {
-		t.Fatalf("contract is refused: %v\n%s", diagnostics, text)
-	}
+	c := parse(t, s.blocks)
 	action := engine.Action{ActionID: "act-1", SubjectID: "order", RequestedAt: requested}
 	if s.params != "" {
 		params, err := engine.ParseObject([]byte(s.params))
@@ -144,6 +139,21 @@ func (s situation) report(t *testing.T) report.Report {
 		watermark := requested + engine.Instant(seconds)
 		snapshot.Sources[name] = engine.Source{Name: name, Watermark: &watermark}
 	}
-	e := goeval.Evaluate(c, snapshot)[0]
-	return report.Make(c, snapshot, action, e, requested+engine.Instant(s.now), report.DefaultSettings())
+	return verify(c, snapshot, requested+engine.Instant(s.now))
+}
+
+func parse(t *testing.T, blocks string) *contract.Contract {
+	t.Helper()
+	text := "id: under_test\nversion: 1\nkind: action\nvendor: internal\nvendor_display: x\ndescription: x\nsource_citation: {url: 'internal://x', retrieved: '2026-09-28', title: x}\naction:\n  window: 15m\n  " +
+		strings.ReplaceAll(blocks, "\n", "\n  ") + "\n"
+	c, diagnostics := contract.Parse("under_test.yaml", []byte(text))
+	if len(diagnostics) > 0 {
+		t.Fatalf("contract is refused: %v\n%s", diagnostics, text)
+	}
+	return c
+}
+
+// verify reports the only action of a snapshot.
+func verify(c *contract.Contract, snapshot *engine.Snapshot, now engine.Instant) report.Report {
+	return report.Make(c, snapshot, snapshot.Actions[0], goeval.Evaluate(c, snapshot)[0], now, report.DefaultSettings())
 }
