@@ -238,6 +238,10 @@ type Reading interface {
 	ParkedActions(ctx context.Context, tenant string, limit int) ([]Parked, error)
 	// Orphans lists facts of the given types for subjects that no recorded action explains, links honoured, newest first.
 	Orphans(ctx context.Context, tenant string, filter OrphanFilter) ([]engine.Fact, error)
+	// NearFacts returns facts near a moment, of a subject and of those linked to
+	// it, and of subjects that are spelled like it, in the order of decision D5. Its
+	// cost grows with the facts of these subjects in the time that is asked for.
+	NearFacts(ctx context.Context, tenant string, filter NearFilter) ([]NearFact, error)
 	// RejectedFacts lists evidence that could not be written, by LastAt, the newest first.
 	RejectedFacts(ctx context.Context, tenant string, filter RejectedFilter) ([]RejectedFact, error)
 	// CountRejected counts it by source, in the order of their names, as far as it came at since or later.

@@ -42,6 +42,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Webhooks", exerciseWebhooks},
 		{"Evaluation", exerciseEvaluation},
 		{"Reading", exerciseReading},
+		{"Near", exerciseNear},
 		{"Overview", exerciseOverview},
 		{"Backlog", exerciseBacklog},
 		{"Audit", exerciseAudit},

@@ -74,6 +74,26 @@ WHERE f.tenant_id = ?1 AND f.occurred_at >= ?3 AND f.occurred_at < ?4
     WHERE l.tenant_id = ?1 AND l.subject_id = f.subject_id)
 ORDER BY f.occurred_at DESC, f.raw_ref DESC LIMIT ?5;
 
+-- Facts of some types around a moment, the nearest of each type before it and from
+-- it on: of a subject and those linked to it, and of subjects spelled like it.
+-- name: NearFacts
+WITH subjects AS MATERIALIZED (
+  SELECT s.subject_id, min(s.alike) AS alike FROM (
+    SELECT ?2 AS subject_id, 0 AS alike
+    UNION ALL
+    SELECT l.linked_subject_id, 0 FROM subject_links l WHERE l.tenant_id = ?1 AND l.subject_id = ?2
+    UNION ALL
+    SELECT value, 1 FROM json_each(?3)
+  ) s GROUP BY s.subject_id
+)
+SELECT n.raw_ref, n.source, n.fact_type, n.subject_id, n.subject_kind, n.occurred_at, n.attributes, n.alike FROM (
+  SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes, s.alike,
+    row_number() OVER (PARTITION BY f.fact_type, s.alike, f.occurred_at < ?5 ORDER BY abs(f.occurred_at - ?5), f.raw_ref) AS place
+  FROM subjects s CROSS JOIN facts f ON f.tenant_id = ?1 AND f.subject_id = s.subject_id
+  WHERE f.fact_type IN (SELECT value FROM json_each(?4)) AND f.occurred_at >= ?6 AND f.occurred_at <= ?7
+) n WHERE n.place <= ?8
+ORDER BY n.occurred_at, n.raw_ref;
+
 -- name: FactsByRef
 SELECT f.raw_ref, f.source, f.fact_type, f.subject_id, f.subject_kind, f.occurred_at, f.attributes, f.content_hash, f.ingested_at
 FROM facts f
