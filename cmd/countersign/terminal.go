@@ -108,6 +108,8 @@ func (s style) verdict(word string) string {
 type table struct {
 	head []string
 	rows [][]string
+	// notes are lines below a row, by its index.
+	notes map[int][]string
 }
 
 func (b *table) add(cells ...string) { b.rows = append(b.rows, cells) }
@@ -120,8 +122,11 @@ func (t *terminal) print(b table) {
 		}
 	}
 	t.row(b.head, widths, t.style.bold)
-	for _, row := range b.rows {
+	for i, row := range b.rows {
 		t.row(row, widths, t.style.verdict)
+		for _, note := range b.notes[i] {
+			t.printf("%s\n", t.style.dim(note))
+		}
 	}
 }
 

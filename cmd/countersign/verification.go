@@ -36,7 +36,9 @@ func printVerification(t *terminal, v view.Verification, whole any) error {
 	}
 	if len(v.Checks) > 0 {
 		t.printf("\n")
-		t.print(checkTable(v.Checks, v.Status))
+		checks := checkTable(v.Checks, v.Status)
+		checks.notes = nearNotes(v.NearMisses)
+		t.print(checks)
 	}
 	return nil
 }
@@ -97,6 +99,20 @@ func checkTable(checks []report.Check, status string) table {
 			printable(valueText(check.Value)), printable(evidenceText(check.Evidence)))
 	}
 	return b
+}
+
+// nearNotes are hints below the checks that are missing a fact.
+func nearNotes(near []report.NearMiss) map[int][]string {
+	notes := map[int][]string{}
+	for _, m := range near {
+		trust := "of unknown trust"
+		if m.Fact.Trust != nil {
+			trust = m.Fact.Trust.String()
+		}
+		note := fmt.Sprintf("    near miss: %s at %s from %s (%s) %s", shortRef(m.Fact.RawRef), m.Fact.OccurredAt, m.Fact.Source, trust, m.Text)
+		notes[m.Check] = append(notes[m.Check], printable(note))
+	}
+	return notes
 }
 
 // okWord says of an effect that is missing while the window is open that it is awaited, not missed.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/report"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/verifier/keys"
 	"github.com/countersign-otel/countersign/verifier/view"
@@ -22,11 +23,30 @@ func (s *Service) Get(ctx context.Context, caller Caller, ref string) (shown vie
 		if err != nil {
 			return err
 		}
-		shown, err = s.show(ctx, tx, caller.Tenant, stored, nil, nil)
+		if shown, err = s.show(ctx, tx, caller.Tenant, stored, nil, nil); err != nil {
+			return err
+		}
 		shown = woken(shown, stored)
+		shown.NearMisses, err = s.nearMisses(ctx, tx, caller, stored)
 		return err
 	})
 	return shown, err
+}
+
+// nearMisses are hints that tell of facts: who may not look at sources, as the
+// agents' side may not, gets none.
+func (s *Service) nearMisses(ctx context.Context, tx ledger.Tx, caller Caller, stored ledger.StoredAction) ([]report.NearMiss, error) {
+	if stored.Latest == nil || !keys.May(caller.Role, keys.Inspect) {
+		return nil, nil
+	}
+	c, err := s.contractOf(ctx, tx, stored.Action) // from the cache: versions do not change
+	if errors.Is(err, ledger.ErrUnavailable) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil // one that this program cannot read: what is stored is shown all the same
+	}
+	return view.NearMisses(ctx, tx, caller.Tenant, c, stored)
 }
 
 // Page is one page of a list of actions, newest first.

@@ -35,6 +35,7 @@ var attempts = map[string][]attempt{
 		{ledger.RoleEvidence, "POST", "/v1/facts", facts(eligible, strings.Replace(refunded, "180.0", "999.0", 1))},
 		{ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.Replace(refunded, "re_1", "re of TENANT", 2))},
 		{ledger.RoleEvidence, "POST", "/v1/facts", `{"links": [{"subject_id": "order_10231", "linked_subject_id": "order_2"}], "watermarks": {"crm": "2026-09-28T10:49:00Z"}}`},
+		{ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.Replace(early, `"raw_ref": "re_1"`, `"raw_ref": "early of TENANT"`, 1), strings.Replace(upper, "msg_1", "upper of TENANT", 1))},
 		{ledger.RoleAnalyst, "POST", "/v1/facts", facts(strings.Replace(noted, `"crm"`, `"crm of TENANT"`, 1))},
 		{ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.NewReplacer("order_10231", "order_of_nobody", `"raw_ref": "re_1"`, `"raw_ref": "re_2"`, "180.0", "7.5").Replace(refunded))},
 	},

@@ -102,6 +102,16 @@ func TestNothingIsLostInDecoding(t *testing.T) {
 	if _, err := c.WaitForSettlement(t.Context(), recorded.ActionID); err != nil {
 		t.Fatal(err)
 	}
+	missed, err := c.Record(t.Context(), client.Action{ContractID: "refund_workflow", SubjectID: recorded.SubjectID, RequestedAt: requested.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Verify(t.Context(), missed.ActionID); err != nil {
+		t.Fatal(err)
+	}
+	if shown, err := c.Get(t.Context(), missed.ActionID); err != nil || len(shown.NearMisses) != 4 || shown.NearMisses[0].Fact.RawRef == "" {
+		t.Errorf("near misses: %+v, %v", shown.NearMisses, err)
+	}
 	type waited struct {
 		client.Verification
 		TimedOut      bool    `json:"timed_out"`
@@ -113,6 +123,7 @@ func TestNothingIsLostInDecoding(t *testing.T) {
 	}
 	for path, into := range map[string]any{
 		"/v1/actions/" + recorded.ActionID:                    new(client.Verification),
+		"/v1/actions/" + missed.ActionID:                      new(client.Verification),
 		"/v1/actions/" + recorded.ActionID + "/wait":          new(waited),
 		"/v1/actions?agent_id=agent+of+order_decoded&limit=1": new(page),
 		"/v1/actions/unknown":                                 new(problem),

@@ -35,8 +35,11 @@ type Verification struct {
 	// Outcome: did every expected effect happen.
 	Outcome *Lens `json:"outcome"`
 	// Policy: and were preconditions, limits and prohibitions respected.
-	Policy     *Lens      `json:"policy"`
-	Checks     []Check    `json:"checks"`
+	Policy *Lens   `json:"policy"`
+	Checks []Check `json:"checks"`
+	// NearMisses are hints and no evidence: what came nearest to the facts that
+	// checks are missing. Only [Client.Get] has them, with a key that may inspect sources.
+	NearMisses []NearMiss `json:"near_misses"`
 	Summary    Summary    `json:"summary"`
 	Settlement Settlement `json:"settlement"`
 	Sources    []Source   `json:"sources"`
@@ -100,6 +103,31 @@ type Evidence struct {
 	Source     string    `json:"source"`
 	FactType   string    `json:"fact_type"`
 	OccurredAt time.Time `json:"occurred_at"`
+}
+
+// NearMiss is the fact that came nearest to what a check is missing.
+type NearMiss struct {
+	// Check is the index in Checks; Code its reason code.
+	Check int    `json:"check"`
+	Code  string `json:"code"`
+	// Miss is the one thing that is otherwise: before, after, since, source, attributes or subject.
+	Miss string `json:"miss"`
+	// OffSeconds is how far outside the time in which it counts; 0 within.
+	OffSeconds int64 `json:"off_seconds"`
+	// Text is the same for people.
+	Text string   `json:"text"`
+	Fact NearFact `json:"fact"`
+}
+
+// NearFact is the fact of a NearMiss.
+type NearFact struct {
+	Source string `json:"source"`
+	// Trust of the source: self_reported, shared or independent; empty when it is not known.
+	Trust      string    `json:"trust"`
+	FactType   string    `json:"fact_type"`
+	SubjectID  string    `json:"subject_id"`
+	OccurredAt time.Time `json:"occurred_at"`
+	RawRef     string    `json:"raw_ref"`
 }
 
 // Summary is the line an operator reads.

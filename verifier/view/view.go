@@ -20,17 +20,19 @@ const Unverified = "unverified"
 // run and the settlement's moment are null before the first one (AC
 // "Recording actions": recording does not verify).
 type Verification struct {
-	Action     Action           `json:"action"`
-	Status     string           `json:"status" enum:"unverified,pending,settled" doc:"pending: both lenses carry the provisional verdict"`
-	Outcome    *Lens            `json:"outcome" doc:"did every expected effect happen"`
-	Policy     *Lens            `json:"policy" doc:"and were preconditions, limits and prohibitions respected"`
-	Checks     []report.Check   `json:"checks" doc:"in the order preconditions, limits, aggregate_limits, forbidden_effects, reversed_by, expected_effects"`
-	Summary    Summary          `json:"summary"`
-	Settlement Settlement       `json:"settlement"`
-	Sources    []report.Source  `json:"sources" doc:"the sources that the contract reads"`
-	Reversal   *report.Evidence `json:"reversal" doc:"the later record that undid the action"`
-	Previous   *Previous        `json:"previous" doc:"the verdict pair that this run replaced"`
-	Changed    bool             `json:"changed" doc:"the verdict pair differs from the previous one"`
+	Action  Action         `json:"action"`
+	Status  string         `json:"status" enum:"unverified,pending,settled" doc:"pending: both lenses carry the provisional verdict"`
+	Outcome *Lens          `json:"outcome" doc:"did every expected effect happen"`
+	Policy  *Lens          `json:"policy" doc:"and were preconditions, limits and prohibitions respected"`
+	Checks  []report.Check `json:"checks" doc:"in the order preconditions, limits, aggregate_limits, forbidden_effects, reversed_by, expected_effects"`
+	// NearMisses is filled by who shows a single action (see the function of this name).
+	NearMisses []report.NearMiss `json:"near_misses,omitempty" doc:"hints, and no evidence: what came nearest to the facts that checks are missing, worked out when the action is read. Only where one action is asked for, with a key that may inspect sources; left out when there are none"`
+	Summary    Summary           `json:"summary"`
+	Settlement Settlement        `json:"settlement"`
+	Sources    []report.Source   `json:"sources" doc:"the sources that the contract reads"`
+	Reversal   *report.Evidence  `json:"reversal" doc:"the later record that undid the action"`
+	Previous   *Previous         `json:"previous" doc:"the verdict pair that this run replaced"`
+	Changed    bool              `json:"changed" doc:"the verdict pair differs from the previous one"`
 	// ActionChanged warns: this verdict is not about the action as it is shown.
 	ActionChanged bool        `json:"action_changed,omitempty" doc:"the action was recorded anew with another subject, time, agent or params since: the verdict is about what it said before; verify it again. Left out otherwise"`
 	Resolution    *Resolution `json:"resolution" doc:"what a later, correcting action came to; it never changes this verdict"`

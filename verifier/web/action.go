@@ -33,11 +33,13 @@ type actionView struct {
 	// Timeline and Slim draw the same, for wide screens and for narrow ones.
 	Timeline, Slim *timeline
 	Checks         []checkView
-	Params         []attribute
-	Linked         []string
-	TraceLink      string
-	TraceList      string
-	Runs           []runView
+	// Hints: a check has a near miss beside it.
+	Hints     bool
+	Params    []attribute
+	Linked    []string
+	TraceLink string
+	TraceList string
+	Runs      []runView
 	// OtherRun: a run is shown that is not the latest.
 	OtherRun bool
 	MoreRuns int
@@ -78,6 +80,8 @@ type checkView struct {
 	Expected string
 	Found    string
 	Passed   string
+	// Near is what came nearest to a fact that is missing; nil for nothing.
+	Near *report.NearMiss
 }
 
 // attribute is one member of params or of a fact.
@@ -127,6 +131,7 @@ type found struct {
 	corrected    *ledger.StoredAction
 	facts        []engine.Fact
 	linked       []string
+	near         []report.NearMiss
 	frame        frame
 }
 
@@ -212,6 +217,9 @@ func (p *Page) findAction(r *http.Request, tx ledger.Tx, seq int64) (f found, er
 			f.corrected = &corrected[0]
 		}
 	}
+	if err := f.findNear(ctx, tx, tenant); err != nil {
+		return f, err
+	}
 	return f, f.findFacts(ctx, tx, tenant)
 }
 
@@ -253,6 +261,7 @@ func (p *Page) show(r *http.Request, f found) (*actionView, error) {
 	v.links(p, f)
 	v.lenses()
 	v.checks(f)
+	v.Hints = len(f.near) > 0
 	v.Closed = p.Now() >= settlesAt
 	v.Timeline = drawTimeline(f, verification, p.Now(), r.URL.Query().Get("scale"), wideMeasures)
 	v.Slim = drawTimeline(f, verification, p.Now(), r.URL.Query().Get("scale"), slimMeasures)
@@ -300,7 +309,7 @@ func (v *actionView) lenses() {
 func (v *actionView) checks(f found) {
 	section := contract.Section("")
 	for i, check := range v.Verification.Checks {
-		shown := checkView{Check: check, Name: checkName(check), First: check.Section != section, Passed: passed(check, v.Status)}
+		shown := checkView{Check: check, Name: checkName(check), First: check.Section != section, Passed: passed(check, v.Status), Near: nearMiss(f.near, i)}
 		section = check.Section
 		if i < len(f.contract.Checks) {
 			shown.Expected = f.contract.Checks[i].Call.Explain()

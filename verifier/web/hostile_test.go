@@ -50,6 +50,7 @@ action:
 	facts := []engine.Fact{
 		{RawRef: hostile, Source: "stripe", Type: "refund_created", SubjectID: hostile, OccurredAt: start + 5, Attributes: quoted},
 		{RawRef: hostile + "2", Source: "helpdesk", Type: "ticket", SubjectID: hostile + "3", OccurredAt: start - 5, Attributes: quoted},
+		{RawRef: hostile + "6", Source: "crm", Type: "note_added", SubjectID: hostile, OccurredAt: start - 5, Attributes: quoted},
 		{RawRef: hostile + "4", Source: "stripe", Type: "refund_created", SubjectID: hostile + "5", OccurredAt: start, Attributes: quoted},
 	}
 	f.ingest(acme, ledger.FactBatch{
