@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -125,11 +126,17 @@ func (e Endpoint) check() (all []error) {
 			fail("events: %q is none of %s", kind, strings.Join(view.EventKinds(), ", "))
 		}
 	}
-	if _, err := secretOf(e.Secret); err != nil {
+	key, err := secretOf(e.Secret)
+	if err != nil {
 		fail("secret %w", err)
 	}
-	if _, err := secretOf(e.PreviousSecret); e.PreviousSecret != "" && err != nil {
-		fail("previous_secret %w", err)
+	if e.PreviousSecret != "" {
+		previous, err := secretOf(e.PreviousSecret)
+		if err != nil {
+			fail("previous_secret %w", err)
+		} else if bytes.Equal(previous, key) {
+			fail("previous_secret is the secret itself; write the new one as secret and the one before it as previous_secret, or leave it out")
+		}
 	}
 	u, err := url.Parse(e.URL)
 	switch {

@@ -334,6 +334,7 @@ func TestSettings(t *testing.T) {
 		`events: "action.exploded" is none of action.pending, action.verified, action.compensated, action.parked`: change(func(e *Endpoint) { e.Events = []string{"action.exploded"} }),
 		"secret " + word:          change(func(e *Endpoint) { e.Secret = "whsec_aHVudGVyMg==" }),
 		"previous_secret " + word: change(func(e *Endpoint) { e.PreviousSecret = "hunter2" }),
+		"previous_secret is the secret itself; write the new one as secret and the one before it as previous_secret, or leave it out":  change(func(e *Endpoint) { e.PreviousSecret = e.Secret }),
 		"url is no address like https://hooks.example/countersign":                                                                     change(func(e *Endpoint) { e.URL = "ftp://hunter2" }),
 		"url has a user name or password; the signature tells the receiver who sends":                                                  change(func(e *Endpoint) { e.URL = "https://a:hunter2@hooks.example" }),
 		"url is http to hooks.example, where others could read it; use https, or set allow_http: true":                                 change(func(e *Endpoint) { e.URL = "http://hooks.example/hunter2" }),
