@@ -67,6 +67,27 @@ func TestNearMissesAreShownWithOneAction(t *testing.T) {
 	}
 }
 
+// TestNearMissesAreOfTheActionThatWasVerified: one that was recorded anew with
+// another time is judged again first.
+func TestNearMissesAreOfTheActionThatWasVerified(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.must(t, http.StatusCreated, ledger.RoleRecorder, "POST", "/v1/actions", refundAction)
+	f.must(t, http.StatusOK, ledger.RoleEvidence, "POST", "/v1/facts", facts(eligible, early))
+	f.must(t, http.StatusOK, ledger.RoleAnalyst, "POST", "/v1/actions/verify", `{"action_id": "act_1"}`)
+	f.must(t, http.StatusOK, ledger.RoleRecorder, "POST", "/v1/actions", strings.Replace(refundAction, "10:42:00Z", "10:43:00Z", 1))
+	hinted := func(want string) {
+		t.Helper()
+		got := f.must(t, http.StatusOK, ledger.RoleViewer, "GET", "/v1/actions/act_1", "")
+		if want == "" && strings.Contains(got.body, "near_misses") || !strings.Contains(got.body, want) {
+			t.Errorf("got %s, want %q", got.body, want)
+		}
+	}
+	hinted("")
+	f.must(t, http.StatusOK, ledger.RoleAnalyst, "POST", "/v1/actions/verify", `{"action_id": "act_1"}`)
+	hinted("occurred 1m before the action was requested")
+}
+
 // TestNearMissesEndWithTheVerdict: a check that is met has no hint, and a fact that
 // came after the verification is one until somebody asks again.
 func TestNearMissesEndWithTheVerdict(t *testing.T) {
