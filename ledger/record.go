@@ -10,8 +10,8 @@ import (
 // RecordRequest is an action as it was sent.
 type RecordRequest struct {
 	// Action need not be normalized. ContractVersion 0 pins the latest version
-	// (AC "Idempotency", Contract version); RequestedAt 0 is the time of
-	// recording; ActionType and SubjectKind are the contract's when empty.
+	// (AC "Idempotency", Contract version); ActionType and SubjectKind are the
+	// contract's when empty. RequestedAt is never absent: 0 is 1970.
 	Action engine.Action
 	// StartedNanos is the start of the action's span in OTLP nanoseconds; 0 when unknown.
 	StartedNanos int64
@@ -32,9 +32,6 @@ type RecordResult struct {
 func Record(ctx context.Context, tx Tx, tenant string, items []RecordRequest, now engine.Instant) ([]RecordResult, error) {
 	r := recording{results: make([]RecordResult, len(items)), actions: make([]engine.Action, len(items))}
 	for i, item := range items {
-		if item.Action.RequestedAt == 0 {
-			item.Action.RequestedAt = now
-		}
 		r.actions[i], r.results[i].Err = item.Action.Normalize()
 	}
 	if err := r.resolve(ctx, tx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
@@ -317,6 +318,33 @@ func TestCompensationShowsBesideTheVerdict(t *testing.T) {
 	f.must(t, http.StatusOK, ledger.RoleViewer, "GET", "/v1/actions/summary", "").decode(t, &counts)
 	if diff := cmp.Diff(Counts{Total: 2, Pass: 1, Fail: 1, Compensated: 1}, counts); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestRequestedAtIsTheTimeOfRecordingOnlyWhereNoneIsSent: the first moment that there is, is one that was sent.
+func TestRequestedAtIsTheTimeOfRecordingOnlyWhereNoneIsSent(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const sent = `"requested_at": "2026-09-28T10:42:00Z",`
+	if strings.Count(refundAction, sent) != 1 {
+		t.Fatal("the example says nothing of the time")
+	}
+	for instead, want := range map[string]string{
+		`"requested_at": "1970-01-01T00:00:00Z",`: "1970-01-01T00:00:00Z",
+		`"requested_at": null,`:                   engine.Instant(f.clock.Load()).String(),
+		"":                                        engine.Instant(f.clock.Load()).String(),
+	} {
+		for path, status := range map[string]int{"/v1/actions": http.StatusCreated, "/v1/actions/verify": http.StatusOK} {
+			var got struct {
+				Action struct {
+					RequestedAt string `json:"requested_at"`
+				}
+			}
+			f.must(t, status, ledger.RoleAnalyst, "POST", path, strings.NewReplacer(sent, instead, "act_1", uuid.NewString()).Replace(refundAction)).decode(t, &got)
+			if got.Action.RequestedAt != want {
+				t.Errorf("%s with %q was requested at %s, want %s", path, instead, got.Action.RequestedAt, want)
+			}
+		}
 	}
 }
 
