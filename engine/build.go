@@ -58,7 +58,7 @@ func NewObject(v Value) (Object, error) {
 		return Object{}, wrong.error()
 	}
 	if n := v.textBytes(); n > MaxObjectBytes {
-		return Object{}, objectError("", "has %d bytes; at most %d are allowed", n, MaxObjectBytes)
+		return Object{}, tooLong(n)
 	}
 	return Object{v}, nil
 }

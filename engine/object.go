@@ -32,12 +32,17 @@ func EmptyObject() Object { return Object{Value{kind: Map}} }
 // duplicate keys. Names of the top level are identifiers to the contract
 // language, so they are lowercased by ASCII rules (decision D6). JSON null
 // gives the zero Object. Errors wrap ErrObject and name the JSON pointer.
-func ParseObject(data []byte) (Object, error) { return ReadObject(string(data)) }
+func ParseObject(data []byte) (Object, error) {
+	if len(data) > MaxObjectBytes { // before it is copied
+		return Object{}, tooLong(len(data))
+	}
+	return ReadObject(string(data))
+}
 
 // ReadObject is ParseObject of a text, which the Object then keeps parts of.
 func ReadObject(text string) (Object, error) {
 	if len(text) > MaxObjectBytes {
-		return Object{}, objectError("", "has %d bytes; at most %d are allowed", len(text), MaxObjectBytes)
+		return Object{}, tooLong(len(text))
 	}
 	if !utf8.ValidString(text) {
 		return Object{}, objectError("", "is not valid UTF-8")
@@ -46,6 +51,10 @@ func ReadObject(text string) (Object, error) {
 		return Object{value}, nil
 	}
 	return judgeObject(text)
+}
+
+func tooLong(n int) error {
+	return objectError("", "has %d bytes; at most %d are allowed", n, MaxObjectBytes)
 }
 
 // judgeObject is ReadObject of what is rare or wrong.

@@ -76,6 +76,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 			`{"pointer":"/facts","detail":"is too large; send several requests of at most 10000 facts and 16777216 bytes"}`},
 		{"too many facts", "POST", push, `{"facts": [` + strings.Repeat("{},", 10_000) + `{}]}`, 422, "invalid", "the facts cannot be taken",
 			`{"pointer":"/facts","detail":"has more than 10000 items; send several requests"}`},
+		{"too many watermarks", "POST", push, `{"facts": [` + refunded + `], "watermarks": {` + strings.Repeat(`"crm":0,`, 10_000) + `"crm":0}}`, 422, "invalid", "the facts cannot be taken",
+			`{"pointer":"/watermarks","detail":"has more than 10000 members; send several requests"}`},
 		{"facts that are no list", "POST", push, `{"facts": {}}`, 422, "invalid", "the facts cannot be taken", `{"pointer":"/facts","detail":"is an object; send a list [...]"}`},
 		{"one fact without the list", "POST", push, refunded, 422, "invalid", "the facts cannot be taken",
 			`{"pointer":"/source","detail":"is not known; the members are facts, links, watermarks"},` +

@@ -15,7 +15,7 @@ import (
 type FactsBody struct {
 	Facts      []FactBody                `json:"facts,omitempty" maxItems:"10000"`
 	Links      []engine.Link             `json:"links,omitempty" maxItems:"10000" doc:"subjects that are one case, in both directions"`
-	Watermarks map[string]engine.Instant `json:"watermarks,omitempty" doc:"by source: everything up to then has been sent; only moves forward"`
+	Watermarks map[string]engine.Instant `json:"watermarks,omitempty" maxProperties:"10000" doc:"by source: everything up to then has been sent; only moves forward"`
 }
 
 // FactBody documents one fact.
@@ -156,7 +156,7 @@ func parseLink(raw json.RawMessage, pointer string) (engine.Link, *Fault) {
 }
 
 func (o object) watermarks(b *batch, mayPush func(string) error, latest engine.Instant, reason *string) {
-	marks, ok := o.mapping("watermarks")
+	marks, ok := o.mapping("watermarks", maxItems)
 	if !ok {
 		return
 	}
@@ -186,11 +186,8 @@ func (o object) watermarks(b *batch, mayPush func(string) error, latest engine.I
 }
 
 func sentWatermark(source string, at json.RawMessage) json.RawMessage {
-	text, err := json.Marshal(map[string]any{"source": source, "watermark": at})
-	if err != nil {
-		return json.RawMessage(err.Error())
-	}
-	return text
+	text := append(engine.AppendString([]byte(`{"source":`), source), `,"watermark":`...)
+	return append(append(text, at...), '}')
 }
 
 // watermarkSkew is how far a sender's clock may be ahead of ours. A watermark

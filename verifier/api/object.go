@@ -29,21 +29,25 @@ func parseBody(body []byte, known []string, faults *[]Fault) (object, error) {
 	if !utf8.Valid(body) {
 		return object{}, problem(http.StatusBadRequest, CodeMalformed, "the body is not valid UTF-8 at byte %d", firstInvalid(body))
 	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	var raw json.RawMessage
-	if err := decoder.Decode(&raw); err != nil {
-		return object{}, malformed(decoder, err)
+	if !json.Valid(body) {
+		return object{}, malformed(body)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return object{}, problem(http.StatusBadRequest, CodeMalformed, "the body is followed by more text; send one object")
-	}
+	whole := scanner{text: body}
+	raw := whole.value()
 	if kindOf(raw) != "an object" {
 		return object{}, problem(http.StatusBadRequest, CodeMalformed, "the body is %s; send an object {...}", kindOf(raw))
 	}
 	return parseObject(raw, "", known, faults), nil
 }
 
-func malformed(decoder *json.Decoder, err error) *Problem {
+// malformed says where a text is no JSON.
+func malformed(body []byte) *Problem {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	var first json.RawMessage
+	err := decoder.Decode(&first)
+	if err == nil {
+		return problem(http.StatusBadRequest, CodeMalformed, "the body is followed by more text; send one object")
+	}
 	offset := decoder.InputOffset()
 	var syntax *json.SyntaxError
 	switch {
@@ -93,19 +97,9 @@ func parseObject(raw json.RawMessage, pointer string, known []string, faults *[]
 
 // each calls f with the members of an object of valid JSON, in order, until it returns false.
 func each(raw json.RawMessage, f func(key string, value json.RawMessage) (goOn bool)) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = decoder.Token() // the text is valid JSON of an object
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return
-		}
-		key, _ := token.(string)
-		var value json.RawMessage
-		if decoder.Decode(&value) != nil {
-			return
-		}
-		if !f(key, value) {
+	for s := inside(raw); s.more(); {
+		key := textOf(s.name())
+		if !f(key, s.value()) {
 			return
 		}
 	}
@@ -143,8 +137,10 @@ func escape(key string) string {
 	if len(key) > 80 {
 		key = strings.ToValidUTF8(key[:80], "") + "..."
 	}
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return pointerEscapes.Replace(key)
 }
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (o object) has(key string) bool {
 	_, ok := o.members[key]
@@ -181,11 +177,12 @@ func (o object) text(key string) string {
 	if !o.sent(key) {
 		return ""
 	}
-	var text string
-	if raw := o.members[key]; raw[0] != '"' || json.Unmarshal(raw, &text) != nil {
+	raw := o.members[key]
+	if raw[0] != '"' {
 		o.fail(key, "is %s; send a text", kindOf(raw))
+		return ""
 	}
-	return text
+	return textOf(raw)
 }
 
 // opaque reads a text of decision D6.
@@ -307,7 +304,8 @@ func (o object) data(key string) engine.Object {
 	return parsed
 }
 
-// list calls f with every item of an optional list of at most limit items.
+// list calls f with every item of an optional list, or with none where there
+// are more than limit.
 func (o object) list(key string, limit int, f func(index int, raw json.RawMessage)) {
 	if !o.sent(key) {
 		return
@@ -317,29 +315,28 @@ func (o object) list(key string, limit int, f func(index int, raw json.RawMessag
 		o.fail(key, "is %s; send a list [...]", kindOf(raw))
 		return
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = decoder.Token()
-	for i := 0; decoder.More(); i++ {
-		if i == limit {
-			o.fail(key, "has more than %d items; send several requests", limit)
-			return
-		}
-		var item json.RawMessage
-		if decoder.Decode(&item) != nil {
-			return
-		}
+	items, all := itemsOf(raw, limit)
+	if !all {
+		o.fail(key, "has more than %d items; send several requests", limit)
+		return
+	}
+	for i, item := range items {
 		f(i, item)
 	}
 }
 
-// mapping returns a member that is an object; its own members are not checked.
-func (o object) mapping(key string) (object, bool) {
+// mapping returns a member that is an object of at most limit members, which are not checked.
+func (o object) mapping(key string, limit int) (object, bool) {
 	if !o.sent(key) {
 		return object{}, false
 	}
 	raw := o.members[key]
 	if raw[0] != '{' {
 		o.fail(key, "is %s; send an object {...}", kindOf(raw))
+		return object{}, false
+	}
+	if hasMoreMembers(raw, limit) {
+		o.fail(key, "has more than %d members; send several requests", limit)
 		return object{}, false
 	}
 	return parseObject(raw, o.at(key), nil, o.faults), true

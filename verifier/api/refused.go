@@ -14,19 +14,33 @@ import (
 // sender is told, but who looks for missing evidence is another one.
 func (b *batch) refuse(index *int, kind, reason string, fault *Fault, raw json.RawMessage) {
 	b.rejected = append(b.rejected, Rejected{index, fault.Pointer, fault.Detail})
-	r := ledger.RejectedFact{Kind: kind, Reason: reason, Error: fault.Pointer + " " + fault.Detail, Item: string(raw)}
-	var said map[string]json.RawMessage
-	if json.Unmarshal(raw, &said) == nil {
-		r.Source, r.RawRef, r.SubjectID = engine.Fold(says(said, "source")), says(said, "raw_ref"), says(said, "subject_id")
+	r := ledger.RejectedFact{Kind: kind, Reason: reason, Error: fault.Pointer + " " + fault.Detail, Item: string(mostKept(raw))}
+	if kindOf(raw) == "an object" {
+		each(raw, func(key string, value json.RawMessage) (goOn bool) {
+			switch key {
+			case "source":
+				r.Source = engine.Fold(says(value))
+			case "raw_ref":
+				r.RawRef = says(value)
+			case "subject_id":
+				r.SubjectID = says(value)
+			}
+			return true
+		})
 	}
 	b.kept = append(b.kept, r)
 }
 
-// says is a text of an item that need not be well formed.
-func says(members map[string]json.RawMessage, name string) (text string) {
-	_ = json.Unmarshal(members[name], &text)
-	return text
+// says is a member of an item that need not be well formed, where it is a text.
+func says(raw json.RawMessage) string {
+	if kindOf(raw) != "a text" {
+		return ""
+	}
+	return string(mostKept([]byte(textOf(raw))))
 }
+
+// mostKept cuts off what no store keeps: an item may be as long as the body that it came in.
+func mostKept(text []byte) []byte { return text[:min(len(text), ledger.MaxRejectedItem)] }
 
 // conflicting are facts that stand in the store with other content (decision
 // D8). Of a reference that stands several times in a push the last one is kept.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -135,9 +134,8 @@ func (o object) brings(key string) bool {
 	if !o.sent(key) {
 		return false
 	}
-	var compact bytes.Buffer
-	_ = json.Compact(&compact, o.members[key]) // the text is valid JSON
-	return compact.String() != "[]" && compact.String() != "{}"
+	raw := o.members[key]
+	return (raw[0] != '[' && raw[0] != '{') || !isEmpty(raw)
 }
 
 // unavailable reads unavailable_sources: an evidence key names its own only.
