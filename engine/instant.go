@@ -21,11 +21,22 @@ var ErrInstant = errors.New("invalid time")
 // one digit, a comma before the fraction, and offsets of a day.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
+// longYear begins a time whose year has more than four digits, as JavaScript
+// writes one and RFC 3339 does not allow.
+var longYear = regexp.MustCompile(`^\+?\d{5,}-\d{2}-\d{2}T`)
+
+// beyond explains a moment after MaxInstant: no record is of such a year, but
+// milliseconds that were taken for seconds make one.
+const beyond = "is outside the years 1970 to 9999; were milliseconds taken for seconds?"
+
 // ParseInstant reads an RFC 3339 time with any offset. A fraction of a second
 // is floored (towards the past). It fails with ErrInstant outside 1970-9999.
 func ParseInstant(text string) (Instant, error) {
 	if i, ok := plainInstant(text); ok {
 		return i, nil
+	}
+	if longYear.MatchString(text) {
+		return 0, fmt.Errorf("%w: %q %s", ErrInstant, clip(text), beyond)
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !rfc3339.MatchString(text) {
@@ -72,7 +83,10 @@ func plainInstant(text string) (Instant, bool) {
 // InstantOf floors a time.Time to the second. It fails with ErrInstant outside 1970-9999.
 func InstantOf(t time.Time) (Instant, error) {
 	seconds := t.Unix() // floors: the nanosecond part is never negative
-	if seconds < 0 || Instant(seconds) > MaxInstant {
+	if Instant(seconds) > MaxInstant {
+		return 0, fmt.Errorf("%w: %s %s", ErrInstant, t.UTC().Format(time.RFC3339), beyond)
+	}
+	if seconds < 0 {
 		return 0, fmt.Errorf("%w: %s is outside the years 1970 to 9999", ErrInstant, t.UTC().Format(time.RFC3339))
 	}
 	return Instant(seconds), nil

@@ -38,7 +38,10 @@ func TestD01_InstantsAreWholeSecondsInUTC(t *testing.T) {
 		"2026-02-30T10:42:00Z":      `invalid time: "2026-02-30T10:42:00Z" is not an RFC 3339 time like 2026-09-28T10:42:00Z`,
 		"1969-12-31T23:59:59.9Z":    `invalid time: 1969-12-31T23:59:59Z is outside the years 1970 to 9999`,
 		"1970-01-01T00:00:00+00:01": `invalid time: 1969-12-31T23:59:00Z is outside the years 1970 to 9999`,
-		"9999-12-31T23:59:59-00:01": `invalid time: 10000-01-01T00:00:59Z is outside the years 1970 to 9999`,
+		"9999-12-31T23:59:59-00:01": `invalid time: 10000-01-01T00:00:59Z is outside the years 1970 to 9999; were milliseconds taken for seconds?`,
+		"+058710-05-21T04:00:00Z":   `invalid time: "+058710-05-21T04:00:00Z" is outside the years 1970 to 9999; were milliseconds taken for seconds?`,
+		"58710-05-21T04:00:00.000Z": `invalid time: "58710-05-21T04:00:00.000Z" is outside the years 1970 to 9999; were milliseconds taken for seconds?`,
+		"58710-05-21 04:00:00":      `invalid time: "58710-05-21 04:00:00" is not an RFC 3339 time like 2026-09-28T10:42:00Z`,
 	} {
 		_, err := ParseInstant(text)
 		if !errors.Is(err, ErrInstant) || err.Error() != want {
@@ -65,6 +68,22 @@ func TestPlainTimesReadAsAll(t *testing.T) {
 	})
 	if read == 0 {
 		t.Error("no time was read the short way")
+	}
+}
+
+// TestD01_MillisecondsForSeconds: a moment that lies beyond the range by its unit is refused, one that is merely to come is not.
+func TestD01_MillisecondsForSeconds(t *testing.T) {
+	t.Parallel()
+	const milliseconds = 1_790_592_120_000
+	_, err := InstantOf(time.Unix(milliseconds, 0))
+	if want := "invalid time: 58711-08-10T20:00:00Z is outside the years 1970 to 9999; were milliseconds taken for seconds?"; !errors.Is(err, ErrInstant) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if got, err := InstantOf(time.Unix(int64(MaxInstant), 0)); got != MaxInstant || err != nil {
+		t.Errorf("the last moment reads as %d, %v", got, err)
+	}
+	if _, err := InstantOf(time.Unix(int64(MaxInstant)+1, 0)); !errors.Is(err, ErrInstant) {
+		t.Errorf("the moment after the last one: %v", err)
 	}
 }
 

@@ -58,6 +58,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 			`{"pointer":"/trace_id","detail":"is not an id of 32 hex digits, not all zero"},{"pointer":"/span_id","detail":"is not an id of 16 hex digits, not all zero"}`},
 		{"year 1969", "POST", action, with(`"requested_at": "1969-12-31T23:59:59Z"`), 422, "invalid", "the action cannot be recorded",
 			`{"pointer":"/requested_at","detail":"is an invalid time: 1969-12-31T23:59:59Z is outside the years 1970 to 9999"}`},
+		{"milliseconds as seconds", "POST", action, with(`"requested_at": "+058711-08-10T20:00:00.000Z"`), 422, "invalid", "the action cannot be recorded",
+			`{"pointer":"/requested_at","detail":"is an invalid time: \"+058711-08-10T20:00:00.000Z\" is outside the years 1970 to 9999; were milliseconds taken for seconds?"}`},
 		{"compensates itself", "POST", action, with(`"action_id": "a", "compensates": "a"`), 422, "invalid", "the action cannot be recorded",
 			`{"pointer":"/compensates","detail":"names the action itself"}`},
 		{"verify that is no text", "POST", action, with(`"verify": true`), 422, "invalid", "the action cannot be recorded",
@@ -177,7 +179,7 @@ func TestBadFactsNeverSinkTheGood(t *testing.T) {
 	want := Pushed{Ingested: 2, Duplicates: 1, Conflicting: 1, Rejected: []Rejected{
 		{index(1), "/facts/1/source", "is missing"},
 		{index(2), "/facts/2", "is a number; send an object {...}"},
-		{index(3), "/facts/3/occurred_at", "is a number; send a text"},
+		{index(3), "/facts/3/occurred_at", "is a number, and its unit cannot be known; send RFC 3339 text like 2026-09-28T10:42:00Z"},
 		{index(4), "/facts/4/occurred_at", `is an invalid time: "2026-13-01T00:00:00Z" is not an RFC 3339 time like 2026-09-28T10:42:00Z`},
 		{index(5), "/facts/5/attributes", "is an invalid JSON object: /a" + strings.Repeat("/a", 15) + " is nested deeper than 16 levels"},
 		{index(6), "/facts/6/attributes", "is an invalid JSON object: /a stands twice in one object; keep one"},

@@ -255,6 +255,11 @@ func (o object) instant(key string) (engine.Instant, bool) {
 	if !o.sent(key) {
 		return 0, false
 	}
+	raw := o.members[key]
+	if kindOf(raw) == "a number" {
+		o.fail(key, "is a number, and its unit cannot be known; send RFC 3339 text like 2026-09-28T10:42:00Z")
+		return 0, false
+	}
 	before := len(*o.faults)
 	text := o.text(key)
 	if len(*o.faults) > before {
