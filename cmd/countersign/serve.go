@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-otel/countersign/verifier/heap"
 	"github.com/countersign-otel/countersign/verifier/serve"
 )
 
@@ -32,6 +33,7 @@ variables, variables over the file. docs/configuration.md describes them.`,
 			if err != nil {
 				return err
 			}
+			defer heap.Relax()()
 			return serve.Run(cmd.Context(), settings, serve.Options{
 				Version: thisVersion().Version, Logger: t.logger(), Ready: t.ready,
 			})

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -222,6 +223,40 @@ func exerciseRuns(t *testing.T, open opener) {
 		b.checkChain(acme)
 	})
 
+	t.Run("DocumentsComeBackWhole", func(t *testing.T) {
+		b := setup(t, open)
+		b.record(act("a", "order_1"))
+		for i, pair := range [][2]string{
+			{`{"of":"both","lens":"outcome"}`, `{"of":"both","lens":"policy"}`},
+			{"é", "è"}, {"€1", "€2"}, {"😀x", "😁x"}, {"aé", "aéb"}, {"aéb", "aé"}, {"same", "same"}, {"one", "two"}, {"1", "1\U0010FFFF"},
+		} {
+			run := runOf(nil, engine.ClaimID(acme, "a"), ledger.Settled, engine.Verified, engine.Verified, noon+engine.Instant(i))
+			for j, verdict := range []*ledger.StoredVerdict{&run.Outcome, &run.Policy} {
+				verdict.Document = pair[j]
+				verdict.Hash = sha256.Sum256([]byte{byte(i), byte(j)})
+			}
+			stored := b.storeRuns(run)[0]
+			latest := b.action("a").Latest
+			wantSame(t, "latest", [2]string{latest.Outcome.Document, latest.Policy.Document}, pair)
+			runs := b.runs("a")
+			wantSame(t, "run", [2]string{runs[i].Outcome.Document, runs[i].Policy.Document}, pair)
+			b.view(func(tx ledger.Tx) error {
+				chain, err := tx.ReadChain(t.Context(), acme, stored.Outcome.Seq-1, 2)
+				wantSame(t, "chain", [2]string{chain[0].Document, chain[1].Document}, pair)
+				if err != nil {
+					return err
+				}
+				second, err := tx.ReadChain(t.Context(), acme, stored.Outcome.Seq, 1) // without the row that it begins in
+				wantSame(t, "second verdict", second[0].Document, pair[1])
+				if err != nil {
+					return err
+				}
+				public, err := tx.VerdictByHash(t.Context(), run.Policy.Hash)
+				wantSame(t, "by hash", public.Document, pair[1])
+				return err
+			})
+		}
+	})
 	t.Run("VerdictByHash", func(t *testing.T) {
 		b := setup(t, open)
 		b.record(act("a", "order_1"))

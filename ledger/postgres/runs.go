@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
@@ -36,7 +37,8 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	if len(runs) == 0 {
 		return nil, nil
 	}
-	head, err := t.lockForRuns(ctx, tenant, runs)
+	ends := leaseEndsOf(latestOf(runs))
+	head, err := t.lockForRuns(ctx, tenant, runs, &ends)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +51,9 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(setChainHead.Text, tenant, head.Seq, head.Hash[:], head.RunHash[:])
-	last := latestOf(sealed)
-	queueLatest(batch, tenant, last)
+	queueLatest(batch, tenant, latestOf(sealed))
 	t.queueEvents(batch, tenant, sealed)
-	queueDue(batch, tenant, last)
+	ends.queueWoken(batch, tenant)
 	if t.wake {
 		batch.Queue(notify.Text)
 		t.wake = false
@@ -60,10 +61,10 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	return sealed, t.send(ctx, "StoreRuns", batch)
 }
 
-// lockForRuns locks the actions and the due rows of runs and the head of the
-// chain, which it returns, in one round trip. It refuses all runs when one
-// lease is not held any more.
-func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run) (head ledger.ChainHead, err error) {
+// lockForRuns locks the actions and the due rows of runs, ends their leases, and
+// locks the head of the chain, which it returns, in one round trip. It refuses
+// all runs when one lease is not held any more.
+func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run, ends *leaseEnds) (head ledger.ChainHead, err error) {
 	claims, ids, owners := make([]string, len(runs)), []string{}, []string{}
 	for i, run := range runs {
 		claims[i] = run.ClaimID
@@ -75,6 +76,7 @@ func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run) 
 	batch := &pgx.Batch{}
 	batch.Queue(lockClaims.Text, tenant, claims).Query(into(lockClaims, &known, pgx.RowTo[string]))
 	batch.Queue(heldLeases.Text, tenant, ids, owners).Query(into(heldLeases, &held, pgx.RowTo[string]))
+	ends.queue(batch, tenant)
 	batch.Queue(startChain.Text, tenant, make([]byte, 32))
 	batch.Queue(lockChainHead.Text, tenant).QueryRow(func(row pgx.Row) (err error) {
 		head, err = scanHead(row)
@@ -102,44 +104,6 @@ func refuseUnheld(tenant string, runs []ledger.Run, known, held []string) error 
 		}
 	}
 	return nil
-}
-
-func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run) error {
-	columns := []string{"tenant_id", "seq", "claim_id", "lens", "raw_verdict", "reasons", "verdict_hash", "chain_hash", "document"}
-	_, err := t.db.CopyFrom(ctx, pgx.Identifier{"verdicts"}, columns, pgx.CopyFromSlice(2*len(runs), func(i int) ([]any, error) {
-		run := &runs[i/2]
-		lens, v := engine.Outcome, &run.Outcome
-		if i%2 == 1 {
-			lens, v = engine.Policy, &run.Policy
-		}
-		return []any{tenant, v.Seq, run.ClaimID, string(lens), string(v.Raw), listed(v.Reasons), v.Hash[:], v.ChainHash[:], v.Document}, nil
-	}))
-	return fail("CopyVerdicts", err)
-}
-
-func (t *tx) copyRuns(ctx context.Context, tenant string, runs []ledger.Run, hashes []ledger.RunHashes) error {
-	columns := []string{
-		"tenant_id", "seq", "run_id", "claim_id", "contract_id", "contract_version", "computed_at", "triggered_by", "status",
-		"headline", "outcome_seq", "report", "next_check_at", "events", "previous_seq", "changed",
-		"evidence_hashes", "report_hash", "run_hash",
-	}
-	_, err := t.db.CopyFrom(ctx, pgx.Identifier{"runs"}, columns, pgx.CopyFromSlice(len(runs), func(i int) ([]any, error) {
-		r := &runs[i]
-		return []any{
-			tenant, r.Seq, r.ID, r.ClaimID, r.Contract.ID, r.Contract.Version, int64(r.ComputedAt), r.TriggeredBy, r.Status,
-			r.Headline, r.Outcome.Seq, null(string(r.Report)), nullInstant(r.NextCheckAt), listed(r.Events), r.PreviousSeq, r.Changed,
-			ledger.JoinHashes(r.Evidence), hashes[i].Report[:], hashes[i].Run[:],
-		}, nil
-	}))
-	return fail("CopyRuns", err)
-}
-
-// listed: an array column holds an empty list, not NULL.
-func listed(texts []string) []string {
-	if texts == nil {
-		return []string{}
-	}
-	return texts
 }
 
 // latest is the last run of an action in a batch, and its last settled policy verdict.
@@ -193,25 +157,62 @@ func (t *tx) queueEvents(batch *pgx.Batch, tenant string, runs []ledger.Run) {
 	}
 }
 
-func queueDue(batch *pgx.Batch, tenant string, runs []latest) {
-	var leased, unleased []string
-	var generations []int64
-	var next, nextUnleased []*int64
+// leaseEnds are what becomes of the due rows of runs.
+type leaseEnds struct {
+	// done have nothing left to check, rechecks have: of both the lease ends.
+	// unleased were not leased for their runs.
+	done, rechecks, unleased dueRows
+	// removed counts those of done that nothing woke meanwhile.
+	removed int
+}
+
+type dueRows struct {
+	claims      []string
+	generations []int64
+	next        []*int64
+}
+
+func (d *dueRows) add(run latest) {
+	d.claims, d.next = append(d.claims, run.ClaimID), append(d.next, nullInstant(run.NextCheckAt))
+	if run.Lease != nil {
+		d.generations = append(d.generations, run.Lease.Generation)
+	}
+}
+
+func leaseEndsOf(runs []latest) (e leaseEnds) {
 	for _, run := range runs {
-		if run.Lease == nil {
-			unleased, nextUnleased = append(unleased, run.ClaimID), append(nextUnleased, nullInstant(run.NextCheckAt))
-			continue
+		switch {
+		case run.Lease == nil:
+			e.unleased.add(run)
+		case run.NextCheckAt == nil:
+			e.done.add(run)
+		default:
+			e.rechecks.add(run)
 		}
-		leased, next = append(leased, run.ClaimID), append(next, nullInstant(run.NextCheckAt))
-		generations = append(generations, run.Lease.Generation)
 	}
-	if len(leased) > 0 {
-		batch.Queue(finishDue.Text, tenant, leased, generations, next)
-		batch.Queue(scheduleDue.Text, tenant, leased, generations, next)
+	return e
+}
+
+func (e *leaseEnds) queue(batch *pgx.Batch, tenant string) {
+	if d := &e.done; len(d.claims) > 0 {
+		batch.Queue(finishDue.Text, tenant, d.claims, d.generations).Exec(func(tag pgconn.CommandTag) error {
+			e.removed = int(tag.RowsAffected())
+			return nil
+		})
 	}
-	if len(unleased) > 0 {
-		batch.Queue(finishUnleased.Text, tenant, unleased, nextUnleased)
-		batch.Queue(scheduleUnleased.Text, tenant, unleased, nextUnleased)
+	if d := &e.rechecks; len(d.claims) > 0 {
+		batch.Queue(scheduleDue.Text, tenant, d.claims, d.generations, d.next)
+	}
+	if d := &e.unleased; len(d.claims) > 0 {
+		batch.Queue(finishUnleased.Text, tenant, d.claims, d.next)
+		batch.Queue(scheduleUnleased.Text, tenant, d.claims, d.next)
+	}
+}
+
+// queueWoken is for what was woken while it was being judged: it stays due.
+func (e *leaseEnds) queueWoken(batch *pgx.Batch, tenant string) {
+	if d := &e.done; e.removed < len(d.claims) {
+		batch.Queue(scheduleDue.Text, tenant, d.claims, d.generations, d.next)
 	}
 }
 

@@ -119,3 +119,11 @@ func unstorable(value string) bool { return !storable(value) }
 func printable(message string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "")
 }
+
+// listed: an array column holds an empty list, not NULL.
+func listed(texts []string) []string {
+	if texts == nil {
+		return []string{}
+	}
+	return texts
+}

@@ -184,8 +184,8 @@ WHERE d.tenant_id = $1
 ORDER BY d.claim_id
 FOR UPDATE OF d;
 
--- Done work: what was woken meanwhile stays due at its new time, a check to come
--- is due then, and the rest is removed by FinishDue.
+-- Done work: a check to come is due then, what was woken meanwhile stays due at
+-- its new time, and the rest is removed by FinishDue.
 -- name: ScheduleDue
 UPDATE due d
 SET due_at = CASE WHEN d.generation <> n.generation THEN d.due_at ELSE n.next_check_at END,
@@ -196,8 +196,8 @@ WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND (d.generation <> n.genera
 
 -- name: FinishDue
 DELETE FROM due d
-USING unnest($2::text[], $3::bigint[], $4::bigint[]) AS n(claim_id, generation, next_check_at)
-WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.generation = n.generation AND n.next_check_at IS NULL;
+USING unnest($2::text[], $3::bigint[]) AS n(claim_id, generation)
+WHERE d.tenant_id = $1 AND d.claim_id = n.claim_id AND d.generation = n.generation;
 
 -- After runs that were stored without a lease. What somebody holds, and what a
 -- fact woke that the run may not have seen, stays as it is.

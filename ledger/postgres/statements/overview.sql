@@ -54,7 +54,7 @@ SELECT c.claim_id, c.action_id, c.contract_id, c.contract_version, c.workflow_id
   r.seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.computed_at, r.triggered_by, r.status, r.headline,
   r.report::text, r.next_check_at, r.events, r.previous_seq, r.changed,
   o.seq, o.raw_verdict, o.reasons, o.verdict_hash, o.chain_hash, o.document,
-  p.raw_verdict, p.reasons, p.verdict_hash, p.chain_hash, p.document
+  p.raw_verdict, p.reasons, p.verdict_hash, p.chain_hash, coalesce(left(o.document, p.shared), '') || p.document
 FROM failed c
 LEFT JOIN due d ON d.tenant_id = $1 AND d.claim_id = c.claim_id
 JOIN runs r ON r.tenant_id = $1 AND r.seq = c.latest_seq

@@ -5,7 +5,7 @@
 SELECT r.seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.computed_at, r.triggered_by, r.status, r.headline,
   r.report::text, r.next_check_at, r.events, r.previous_seq, r.changed,
   o.seq, o.raw_verdict, o.reasons, o.verdict_hash, o.chain_hash, o.document,
-  p.raw_verdict, p.reasons, p.verdict_hash, p.chain_hash, p.document
+  p.raw_verdict, p.reasons, p.verdict_hash, p.chain_hash, coalesce(left(o.document, p.shared), '') || p.document
 FROM claims c
 JOIN runs r ON r.tenant_id = $1 AND r.seq = c.latest_seq
 JOIN verdicts o ON o.tenant_id = $1 AND o.seq = r.outcome_seq
@@ -16,7 +16,7 @@ WHERE c.tenant_id = $1 AND c.claim_id = ANY ($2::text[]);
 SELECT r.seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.computed_at, r.triggered_by, r.status, r.headline,
   r.report::text, r.next_check_at, r.events, r.previous_seq, r.changed,
   o.seq, o.raw_verdict, o.reasons, o.verdict_hash, o.chain_hash, o.document,
-  p.raw_verdict, p.reasons, p.verdict_hash, p.chain_hash, p.document
+  p.raw_verdict, p.reasons, p.verdict_hash, p.chain_hash, coalesce(left(o.document, p.shared), '') || p.document
 FROM runs r
 JOIN verdicts o ON o.tenant_id = $1 AND o.seq = r.outcome_seq
 JOIN verdicts p ON p.tenant_id = $1 AND p.seq = r.seq
@@ -27,7 +27,7 @@ ORDER BY r.seq;
 SELECT r.seq, r.run_id, r.claim_id, r.contract_id, r.contract_version, r.computed_at, r.triggered_by, r.status, r.headline,
   r.report::text, r.next_check_at, r.events, r.previous_seq, r.changed,
   o.seq, o.raw_verdict, o.reasons, o.verdict_hash, o.chain_hash, o.document,
-  p.raw_verdict, p.reasons, p.verdict_hash, p.chain_hash, p.document
+  p.raw_verdict, p.reasons, p.verdict_hash, p.chain_hash, coalesce(left(o.document, p.shared), '') || p.document
 FROM runs r
 JOIN verdicts o ON o.tenant_id = $1 AND o.seq = r.outcome_seq
 JOIN verdicts p ON p.tenant_id = $1 AND p.seq = r.seq
