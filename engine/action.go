@@ -37,6 +37,19 @@ type Action struct {
 	ReportedOutcome string
 }
 
+// Names of the fields of an action that a verdict may depend on, as the API and contracts spell them.
+const (
+	FieldActionID    = "action_id"
+	FieldSubjectID   = "subject_id"
+	FieldRequestedAt = "requested_at"
+	FieldParams      = "params"
+	FieldAgentID     = "agent_id"
+	FieldChannel     = "channel"
+	FieldWorkflowID  = "workflow_id"
+	FieldSessionID   = "session_id"
+	FieldReferenceID = "reference_id"
+)
+
 // DefaultSubjectKind and the other defaults of the envelope (AC "YAML reference").
 const DefaultSubjectKind = "record"
 
@@ -93,15 +106,15 @@ func ClaimID(tenant, actionID string) string {
 func (a Action) Field(name string) Value {
 	var text string
 	switch name {
-	case "action_id":
+	case FieldActionID:
 		text = a.ActionID
-	case "agent_id":
+	case FieldAgentID:
 		text = a.AgentID
-	case "workflow_id":
+	case FieldWorkflowID:
 		text = a.WorkflowID
-	case "session_id":
+	case FieldSessionID:
 		text = a.SessionID
-	case "reference_id":
+	case FieldReferenceID:
 		text = a.ReferenceID
 	default:
 		return a.Params.Lookup(name[min(len("param:"), len(name)):])

@@ -3,6 +3,8 @@
 package contract
 
 import (
+	"slices"
+
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/primitive"
 )
@@ -27,6 +29,9 @@ type Contract struct {
 	WindowText string
 	// SettleAtClose keeps an early PASS pending until the window closed (decision D28).
 	SettleAtClose bool
+	// UpdatesUntilSettled keeps what a verdict depends on, see HeldFields, as it
+	// was when the action settled. AC "Idempotency" lets any update change it.
+	UpdatesUntilSettled bool
 	// Checks stand in the order of the checks table (AC "Headline rules"):
 	// preconditions, limits, aggregate_limits, forbidden_effects, reversed_by, expected_effects.
 	Checks []Check
@@ -130,4 +135,30 @@ func (c *Contract) Agent(a engine.Action) string {
 		return a.AgentID
 	}
 	return c.Vendor
+}
+
+// alwaysHeld are the fields that every verdict is about, or is read beside.
+var alwaysHeld = []string{engine.FieldSubjectID, engine.FieldRequestedAt, engine.FieldParams, engine.FieldAgentID, engine.FieldChannel}
+
+// HeldFields names the fields of an action that no update changes once it has
+// a settled verdict: subject_id, requested_at, params, agent_id, channel, and
+// what the contract's where_action reads besides. Nil unless
+// UpdatesUntilSettled.
+func (c *Contract) HeldFields() []string {
+	if !c.UpdatesUntilSettled {
+		return nil
+	}
+	held := slices.Clone(alwaysHeld)
+	for _, call := range c.Calls {
+		reader, ok := call.(primitive.ActionReader)
+		if !ok {
+			continue
+		}
+		for _, field := range reader.ActionFields() {
+			if !slices.Contains(held, field) {
+				held = append(held, field)
+			}
+		}
+	}
+	return held
 }

@@ -243,6 +243,9 @@ func (e *explanation) settlement() {
 	if e.has(ReversedBy) {
 		e.line("A record that undoes the action reopens a final verdict.")
 	}
+	if c.UpdatesUntilSettled {
+		e.line("Once a verdict was final, what it depends on cannot be changed by recording the action again.")
+	}
 }
 
 func (e *explanation) has(s Section) bool {

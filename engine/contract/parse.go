@@ -303,12 +303,18 @@ func (p *parser) list(m *diagnostic.Mapping, key string) []*yaml.Node {
 var sections = []Section{Preconditions, Limits, AggregateLimits, ForbiddenEffects, ReversedBy, ExpectedEffects}
 
 var actionKeys = []string{
-	"window", "settle", "preconditions", "limits", "expected_effects", "forbidden_effects",
+	"window", "settle", "updates", "preconditions", "limits", "expected_effects", "forbidden_effects",
 	"aggregate_limits", "reversed_by", "unverifiable_if",
 }
 
 // settleAtClose is the only value of settle (decision D28).
 const settleAtClose = "at_close"
+
+// Values of updates; the first is what AC "Idempotency" says, and the default.
+const (
+	updatesAlways       = "always"
+	updatesUntilSettled = "until_settled"
+)
 
 func (p *parser) action(m *diagnostic.Mapping) {
 	if !m.Require("action") {
@@ -320,6 +326,7 @@ func (p *parser) action(m *diagnostic.Mapping) {
 	}
 	p.window(a)
 	p.settle(a)
+	p.updates(a)
 	for _, s := range sections {
 		p.section(a, s)
 	}
@@ -350,6 +357,22 @@ func (p *parser) settle(a *diagnostic.Mapping) {
 		return
 	}
 	p.contract.SettleAtClose = true
+}
+
+func (p *parser) updates(a *diagnostic.Mapping) {
+	text, ok := a.Scalar("updates")
+	if !ok {
+		return
+	}
+	if text != updatesAlways && text != updatesUntilSettled {
+		a.Report("updates", diagnostic.Diagnostic{
+			Message:    fmt.Sprintf("action.updates: %q is not supported", text),
+			Allowed:    "write until_settled, or always, which is the default, to let an action be recorded anew after its verdict has settled",
+			DidYouMean: diagnostic.Nearest(text, []string{updatesUntilSettled, updatesAlways}),
+		})
+		return
+	}
+	p.contract.UpdatesUntilSettled = text == updatesUntilSettled
 }
 
 func (p *parser) expectSomething(a *diagnostic.Mapping) {

@@ -80,6 +80,10 @@ func actionSchema() object {
 	properties := object{
 		"window": described(ref("duration"), "Settlement window from requested_at; 1h when absent."),
 		"settle": object{"const": settleAtClose, "description": "Hold an early PASS until the window has closed."},
+		"updates": object{
+			"enum":        []any{updatesAlways, updatesUntilSettled},
+			"description": "Until when recording the action again may change what a verdict depends on; always when absent.",
+		},
 		"unverifiable_if": object{
 			"description": "When it holds, the verdict is UNKNOWN under both lenses. A list holds when any entry does.",
 			"anyOf":       []any{ref("condition"), list(ref("condition"), 0)},

@@ -134,6 +134,7 @@ var accepted = map[string]string{
 	"shorthand and every reference": `
   window: 60m
   settle: at_close
+  updates: until_settled
   reversed_by:
     - effect_observed: undone
     - reversal_observed: {type: undone, source: s, within: 4w, message: "Undone"}
@@ -158,5 +159,6 @@ var accepted = map[string]string{
           - aggregate_exceeds: {type: a, max: 1, over: 1h}
           - reversal_observed: undone
 `,
+	"updates as they are without the key": "  updates: always\n",
 	"an empty list of conditions": "  unverifiable_if: []\n  limits: []\n",
 }

@@ -139,7 +139,9 @@ func isConstant(text string) bool {
 }
 
 // actionFields are what where_action may name, besides param:NAME (decision D30).
-var actionFields = []string{"action_id", "agent_id", "workflow_id", "session_id", "reference_id"}
+var actionFields = []string{
+	engine.FieldActionID, engine.FieldAgentID, engine.FieldWorkflowID, engine.FieldSessionID, engine.FieldReferenceID,
+}
 
 func parseOrigin(m *diagnostic.Mapping) []originPair {
 	var pairs []originPair
@@ -171,6 +173,21 @@ func parseActionField(r *diagnostic.Reporter, node *yaml.Node, path string) (str
 		DidYouMean: diagnostic.Nearest(text, actionFields),
 	})
 	return "", false
+}
+
+// ActionFields implements ActionReader.
+func (e effect) ActionFields() []string {
+	var fields []string
+	for _, p := range e.origin {
+		switch {
+		case p.field == engine.FieldActionID:
+		case strings.HasPrefix(p.field, "param:"):
+			fields = append(fields, engine.FieldParams)
+		default:
+			fields = append(fields, p.field)
+		}
+	}
+	return fields
 }
 
 // Sources implements Call.

@@ -54,6 +54,13 @@ type Effect interface {
 	EffectType() (source, factType string)
 }
 
+// ActionReader is implemented by calls that may compare facts with fields of
+// the action (decision D30). The fields are named as in where_action, without
+// action_id, which never changes, and with params for any param:NAME.
+type ActionReader interface {
+	ActionFields() []string
+}
+
 // Rule is implemented by violations whose Explain says the rule that is kept;
 // ExplainTrue says when the call is true, for condition trees.
 type Rule interface {

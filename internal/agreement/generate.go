@@ -200,6 +200,9 @@ func contractText(t *rapid.T, id string) string {
 	if rapid.IntRange(0, 3).Draw(t, "held") == 0 {
 		action["settle"] = "at_close"
 	}
+	if rapid.IntRange(0, 3).Draw(t, "held fast") == 0 {
+		action["updates"] = "until_settled" // says nothing of verdicts
+	}
 	document := map[string]any{
 		"id": id, "version": 1, "kind": "action", "vendor": "internal", "vendor_display": "Random",
 		"description":     "Made by a property test.",
