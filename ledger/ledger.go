@@ -105,6 +105,12 @@ type AgentSide interface {
 	// the old value (decision D31); one that sends them replaces what trace
 	// context completed.
 	//
+	// Of an action that has a settled run, now or ever, and is pinned to a
+	// contract version with updates: until_settled, the fields of
+	// contract.Contract.HeldFields stand as they are, against this call and
+	// against trace contexts; Recorded.Conflicting names those that differ. An
+	// update sent without a time does not differ by it.
+	//
 	// Actions with Verify are made due at now, except known ones that are due
 	// or verified already and did not change. A known unsettled action (due,
 	// or verified and pending) whose content changed is made due too; a settled
@@ -199,6 +205,8 @@ type Verification interface {
 	// it is nil. Work that was woken after it was leased stays due at its new
 	// time. A run under a lease that another owner took over, or whose due row
 	// is gone, fails the whole call with ErrLeaseLost. It returns the runs with Seq, ID and chain hashes filled in, in order.
+	// A settled run whose action does not say any more what its Judged says is
+	// left out: nothing of it is stored, and its lease stays for ReleaseDue.
 	StoreRuns(ctx context.Context, tenant string, runs []Run) ([]Run, error)
 	// Park takes leased work out of the queue with the error that stopped it,
 	// until something wakes it or LeaseActions names it, and puts an event of

@@ -17,6 +17,8 @@ type RecordRequest struct {
 	StartedNanos int64
 	// Verify queues the first verification with the record (decision D15).
 	Verify bool
+	// Untimed: no requested_at was sent, and Action.RequestedAt is the time of recording.
+	Untimed bool
 }
 
 // RecordResult says what became of one request: Err, or Recorded.
@@ -181,7 +183,7 @@ func (r *recording) store(ctx context.Context, tx Tx, tenant string, items []Rec
 	var batch []NewAction
 	var places []int
 	for i := range r.good {
-		batch = append(batch, NewAction{Action: r.actions[i], StartedNanos: items[i].StartedNanos, Verify: items[i].Verify})
+		batch = append(batch, NewAction{Action: r.actions[i], StartedNanos: items[i].StartedNanos, Verify: items[i].Verify, Untimed: items[i].Untimed})
 		places = append(places, i)
 	}
 	if len(batch) == 0 {

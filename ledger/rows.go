@@ -14,6 +14,8 @@ type NewAction struct {
 	StartedNanos int64
 	// Verify queues the first verification with the record (decision D15).
 	Verify bool
+	// Untimed: Action.RequestedAt is the time of recording, because none was sent.
+	Untimed bool
 }
 
 // Recorded says what became of one action.
@@ -25,6 +27,10 @@ type Recorded struct {
 	Created bool
 	// Changed is true for a new action and for an update that changed something.
 	Changed bool
+	// Conflicting names the fields in which an update differed from a settled
+	// action whose contract says updates: until_settled. They stand as they
+	// were; nil for none.
+	Conflicting []string
 }
 
 // TraceContext is an agent-like span: who acted in which interval of a trace (decision D31).
@@ -152,6 +158,9 @@ type Run struct {
 	// Compensates is the action that the run's action corrects; empty for none.
 	// Like Evidence it is hashed (seal.Run), and only ChainRuns reads it again.
 	Compensates string
+	// Judged is the action as it was judged, where its contract says updates:
+	// until_settled; nil otherwise. StoreRuns compares it, and stores none of it.
+	Judged *engine.Action
 }
 
 // StoredVerdict is a verdict with what its hash was made of (decision D24).

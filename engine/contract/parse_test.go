@@ -76,3 +76,32 @@ func TestParseRefundWorkflow(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestHeldFields: what updates: until_settled holds is what the action is about,
+// and what the contract compares it by.
+func TestHeldFields(t *testing.T) {
+	t.Parallel()
+	const always = "subject_id requested_at params agent_id channel"
+	for name, row := range map[string]struct{ block, want string }{
+		"off without the key":  {"  forbidden_effects: [{effect_observed: {type: a, where_action: {b: session_id}}}]\n", ""},
+		"off where it says so": {"  updates: always\n", ""},
+		"on":                   {"  updates: until_settled\n", always},
+		"what where_action reads": {`  updates: until_settled
+  forbidden_effects: [{effect_observed: {type: a, where_action: {b: session_id, c: "param:d", e: agent_id, f: action_id}}}]
+  aggregate_limits: [{aggregate_exceeds: {type: a, max: 1, over: 1h, where_action: {b: reference_id}}}]
+  unverifiable_if: {not: {reversal_observed: {type: a, where_action: {b: workflow_id, c: session_id}}}}
+`, always + " reference_id session_id workflow_id"},
+	} {
+		c, diagnostics := contract.Parse("contract.yaml", []byte(small+row.block))
+		if c == nil {
+			t.Fatalf("%s: %s", name, texts(diagnostics))
+		}
+		if got := strings.Join(c.HeldFields(), " "); got != row.want {
+			t.Errorf("%s: held are %q, want %q", name, got, row.want)
+		}
+		told := strings.Contains(contract.Explain(c), "cannot be changed by recording the action again")
+		if told != (row.want != "") {
+			t.Errorf("%s: explained is %t", name, told)
+		}
+	}
+}

@@ -34,6 +34,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Rejected", exerciseRejected},
 		{"Actions", exerciseActions},
 		{"TraceContexts", exerciseTraceContexts},
+		{"Held", exerciseHeld},
 		{"Waking", exerciseWaking},
 		{"Due", exerciseDue},
 		{"Runs", exerciseRuns},

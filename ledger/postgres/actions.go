@@ -29,6 +29,8 @@ type claim struct {
 	// status of the latest run, empty before the first.
 	status string
 	queued bool
+	// held are the fields that no update changes any more, as ledger.Hold reads them.
+	held string
 
 	created, changed, verify bool
 }
@@ -78,13 +80,13 @@ func (t *tx) knownClaims(ctx context.Context, tenant string, actions []ledger.Ne
 func scanKnownClaim(row pgx.CollectableRow) (*claim, error) {
 	c := &claim{}
 	action := actionColumns{}
-	var status *string
+	var status, held *string
 	targets := append([]any{&c.id}, action.targets()...)
-	targets = append(targets, &c.started, &c.agentCompleted, &c.sessionCompleted, &status, &c.queued)
+	targets = append(targets, &c.started, &c.agentCompleted, &c.sessionCompleted, &status, &c.queued, &held)
 	if err := row.Scan(targets...); err != nil {
 		return nil, err
 	}
-	c.status = text(status)
+	c.status, c.held = text(status), text(held)
 	var err error
 	c.action, err = action.value()
 	return c, err
@@ -97,15 +99,16 @@ func record(claims map[string]*claim, id string, action ledger.NewAction) ledger
 		claims[id] = &claim{id: id, action: action.Action, started: action.StartedNanos, created: true, verify: action.Verify}
 		return ledger.Recorded{ClaimID: id, Created: true, Changed: true}
 	}
-	changed := c.update(action)
+	changed, conflicting := c.update(action)
 	c.changed = c.changed || changed
 	c.verify = c.verify || action.Verify
-	return ledger.Recorded{ClaimID: id, Changed: changed}
+	return ledger.Recorded{ClaimID: id, Changed: changed, Conflicting: conflicting}
 }
 
 // update changes what AC lets an update change, and fills gaps of what the
-// action's span tells. It reports whether anything changed.
-func (c *claim) update(n ledger.NewAction) bool {
+// action's span tells. It reports whether anything changed, and which fields are
+// held and differed.
+func (c *claim) update(n ledger.NewAction) (changed bool, conflicting []string) {
 	before, a, sent := *c, &c.action, n.Action
 	a.RequestedAt = sent.RequestedAt
 	a.Params = sent.Params
@@ -132,7 +135,20 @@ func (c *claim) update(n ledger.NewAction) bool {
 	if c.started == 0 {
 		c.started = n.StartedNanos
 	}
-	return c.differs(&before)
+	conflicting = c.hold(&before, n)
+	return c.differs(&before), conflicting
+}
+
+// hold takes back what the update may not change any more.
+func (c *claim) hold(before *claim, n ledger.NewAction) []string {
+	conflicting := ledger.Hold(c.held, &before.action, n, &c.action)
+	if slices.Contains(conflicting, engine.FieldAgentID) {
+		c.agentCompleted = before.agentCompleted
+	}
+	if slices.Contains(conflicting, engine.FieldSessionID) {
+		c.sessionCompleted = before.sessionCompleted
+	}
+	return conflicting
 }
 
 func (c *claim) differs(before *claim) bool {

@@ -71,15 +71,16 @@ func (t *tx) contractHashes(ctx context.Context, contracts []*contract.Contract)
 }
 
 func (t *tx) insertContracts(ctx context.Context, contracts []*contract.Contract, now engine.Instant) error {
-	var ids, hashes []string
+	var ids, hashes, held []string
 	var versions []int32
 	var documents [][]byte
 	var windows []int64
 	for _, c := range contracts {
 		ids, hashes, documents = append(ids, c.ID), append(hashes, c.Hash), append(documents, c.Document)
 		versions, windows = append(versions, int32(c.Version)), append(windows, int64(c.Window))
+		held = append(held, ledger.HeldFields(c))
 	}
-	_, err := t.db.Exec(ctx, insertContracts.Text, now, ids, versions, hashes, documents, windows)
+	_, err := t.db.Exec(ctx, insertContracts.Text, now, ids, versions, hashes, documents, windows, held)
 	return overtaken(insertContracts.Name, err)
 }
 

@@ -37,6 +37,10 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	if len(runs) == 0 {
 		return nil, nil
 	}
+	runs, err := t.current(ctx, tenant, runs)
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
 	ends := leaseEndsOf(latestOf(runs))
 	head, err := t.lockForRuns(ctx, tenant, runs, &ends)
 	if err != nil {
@@ -59,6 +63,26 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 		t.wake = false
 	}
 	return sealed, t.send(ctx, "StoreRuns", batch)
+}
+
+// current leaves runs out whose action was changed meanwhile and may not be. Where
+// that can be, it costs a round trip more; all actions are locked in it, so that
+// the order of locks stays that of all.
+func (t *tx) current(ctx context.Context, tenant string, runs []ledger.Run) ([]ledger.Run, error) {
+	judged := ledger.Judged(runs)
+	if len(judged) == 0 {
+		return runs, nil
+	}
+	claims := make([]string, len(runs))
+	for i := range runs {
+		claims[i] = runs[i].ClaimID
+	}
+	var recorded []engine.Action
+	batch := &pgx.Batch{}
+	batch.Queue(lockClaims.Text, tenant, claims)
+	batch.Queue(snapshotActions.Text, tenant, judged).Query(into(snapshotActions, &recorded, (&verified{}).scanAction))
+	err := t.send(ctx, "JudgedActions", batch)
+	return ledger.Current(tenant, runs, recorded), err
 }
 
 // lockForRuns locks the actions and the due rows of runs, ends their leases, and

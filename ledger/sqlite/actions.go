@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/ledger"
@@ -23,6 +24,8 @@ type claim struct {
 	latestStatus                     string
 	// due: there is a due row, leased and parked ones included.
 	due bool
+	// held are the fields that no update changes any more, as ledger.Hold reads them.
+	held string
 	// changed and wake say what this transaction must write.
 	changed, wake bool
 }
@@ -50,7 +53,7 @@ func (t *tx) RecordActions(ctx context.Context, tenant string, actions []ledger.
 			claims[id] = newClaim(id, action)
 			recorded[i].Created, recorded[i].Changed = true, true
 		} else {
-			recorded[i].Changed = claims[id].update(action)
+			recorded[i].Changed, recorded[i].Conflicting = claims[id].update(action)
 		}
 		touched[i] = claims[id]
 	}
@@ -67,8 +70,9 @@ func newClaim(id string, n ledger.NewAction) *claim {
 	return &claim{id: id, action: n.Action, startedNanos: n.StartedNanos, changed: true, wake: n.Verify, due: n.Verify}
 }
 
-// update is AC "Idempotency": what an update may change, and nothing else.
-func (c *claim) update(n ledger.NewAction) (changed bool) {
+// update is AC "Idempotency": what an update may change, and nothing else. It
+// also reports which fields are held and differed.
+func (c *claim) update(n ledger.NewAction) (changed bool, conflicting []string) {
 	before, startedBefore, completedBefore := c.action, c.startedNanos, [2]bool{c.agentCompleted, c.sessionCompleted}
 	a := &c.action
 	a.RequestedAt, a.Params, a.WorkflowID = n.Action.RequestedAt, n.Action.Params, n.Action.WorkflowID
@@ -87,12 +91,19 @@ func (c *claim) update(n ledger.NewAction) (changed bool) {
 	if c.startedNanos == 0 {
 		c.startedNanos = n.StartedNanos
 	}
+	conflicting = ledger.Hold(c.held, &before, n, a)
+	if slices.Contains(conflicting, engine.FieldAgentID) {
+		c.agentCompleted = completedBefore[0]
+	}
+	if slices.Contains(conflicting, engine.FieldSessionID) {
+		c.sessionCompleted = completedBefore[1]
+	}
 	changed = !sameAction(before, c.action) || startedBefore != c.startedNanos || completedBefore != [2]bool{c.agentCompleted, c.sessionCompleted}
 	c.changed = c.changed || changed
 	if (changed && c.unsettled()) || (n.Verify && !c.due && c.latestStatus == "") {
 		c.wake, c.due = true, true
 	}
-	return changed
+	return changed, conflicting
 }
 
 func fillGap(field *string, value string) {
@@ -138,11 +149,11 @@ func readClaim(scan scan) (*claim, error) {
 	var c claim
 	var a actionRow
 	var started *int64
-	var status *string
-	if err := scan(append(append([]any{&c.id}, a.columns()...), &started, &c.agentCompleted, &c.sessionCompleted, &status, &c.due)...); err != nil {
+	var status, held *string
+	if err := scan(append(append([]any{&c.id}, a.columns()...), &started, &c.agentCompleted, &c.sessionCompleted, &status, &c.due, &held)...); err != nil {
 		return nil, err
 	}
-	c.startedNanos, c.latestStatus = orZero(started), orZero(status)
+	c.startedNanos, c.latestStatus, c.held = orZero(started), orZero(status), orZero(held)
 	var err error
 	c.action, err = a.action()
 	return &c, err

@@ -107,7 +107,7 @@ type foundContext struct {
 
 func (c *claim) incomplete() bool {
 	lacks := c.action.AgentID == "" || c.agentCompleted || c.action.SessionID == "" || c.sessionCompleted
-	return lacks && c.action.TraceID != "" && c.startedNanos != 0 && c.latestStatus != ledger.Settled
+	return lacks && c.action.TraceID != "" && c.startedNanos != 0 && c.latestStatus != ledger.Settled && c.held == ""
 }
 
 func (c *claim) completeFrom(f foundContext) {

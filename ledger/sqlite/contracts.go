@@ -29,7 +29,7 @@ func (t *tx) PublishContracts(ctx context.Context, contracts []*contract.Contrac
 	}
 	var documents, reversals, sources batch
 	for _, c := range contracts {
-		documents.row().text(c.ID).integer(int64(c.Version)).text(c.Hash).bytes(c.Document).integer(int64(c.Window))
+		documents.row().text(c.ID).integer(int64(c.Version)).text(c.Hash).bytes(c.Document).integer(int64(c.Window)).text(ledger.HeldFields(c))
 		writeReversals(&reversals, c)
 		for _, source := range c.NamedSources() {
 			sources.row().text(c.ID).integer(int64(c.Version)).text(source)

@@ -37,6 +37,10 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	if err != nil {
 		return nil, err
 	}
+	runs, err = t.current(ctx, tenant, runs)
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
 	stored, hashes, err := t.chain(ctx, tenant, runs)
 	if err != nil {
 		return nil, err
@@ -92,6 +96,16 @@ func (t *tx) checkLeases(ctx context.Context, tenant string, runs []ledger.Run) 
 		woken[run.ClaimID] = l.generation != run.Lease.Generation
 	}
 	return woken, nil
+}
+
+// current leaves runs out whose action was changed meanwhile and may not be.
+func (t *tx) current(ctx context.Context, tenant string, runs []ledger.Run) ([]ledger.Run, error) {
+	judged := ledger.Judged(runs)
+	if len(judged) == 0 {
+		return runs, nil
+	}
+	recorded, err := collect(ctx, t, snapshotActions, readAction, tenant, list(judged))
+	return ledger.Current(tenant, runs, recorded), err
 }
 
 // chain gives the runs their places in the tenant's chain (decision D25).

@@ -89,6 +89,9 @@ func (v *Verifier) settleOnce(ctx context.Context, started time.Time, tenant str
 		if stored, err = tx.StoreRuns(ctx, tenant, done.runs); err != nil {
 			return err
 		}
+		if err := v.releaseOutdated(ctx, tx, tenant, done.runs, stored); err != nil {
+			return err
+		}
 		if len(done.parked) == 0 {
 			return nil
 		}
@@ -97,9 +100,28 @@ func (v *Verifier) settleOnce(ctx context.Context, started time.Time, tenant str
 	if err != nil {
 		return nil, err
 	}
-	v.observe(started, tenant, stored, done.actions)
+	v.observe(started, tenant, stored, done.actionsOf(stored))
 	v.notify(tenant, stored, done.parked)
 	return stored, nil
+}
+
+// releaseOutdated gives back what was recorded anew while it was judged: that
+// made it due again.
+func (v *Verifier) releaseOutdated(ctx context.Context, tx ledger.Tx, tenant string, judged, stored []ledger.Run) error {
+	if len(stored) == len(judged) {
+		return nil
+	}
+	kept := make(map[string]bool, len(stored))
+	for i := range stored {
+		kept[stored[i].ClaimID] = true
+	}
+	var outdated []ledger.Due
+	for i := range judged {
+		if run := &judged[i]; !kept[run.ClaimID] && run.Lease != nil {
+			outdated = append(outdated, *run.Lease)
+		}
+	}
+	return tx.ReleaseDue(ctx, tenant, v.Owner, outdated)
 }
 
 // observe pairs runs with their actions, which stand in the same order.
@@ -154,6 +176,20 @@ type outcome struct {
 	// actions are those of runs, in the same order.
 	actions []*engine.Action
 	parked  []ledger.Parked
+}
+
+// actionsOf are the actions of the runs that were stored, in the same order.
+func (o *outcome) actionsOf(stored []ledger.Run) []*engine.Action {
+	if len(stored) == len(o.runs) {
+		return o.actions
+	}
+	actions := make([]*engine.Action, 0, len(stored))
+	for i := range o.runs {
+		if n := len(actions); n < len(stored) && o.runs[i].ClaimID == stored[n].ClaimID {
+			actions = append(actions, o.actions[i])
+		}
+	}
+	return actions
 }
 
 // lease puts each result under the work that it was leased for.

@@ -80,6 +80,9 @@ func (b batch) run(a engine.Action, e engine.Evaluation) (ledger.Run, error) {
 	if r.Settlement.Settled {
 		run.Status = ledger.Settled
 	}
+	if b.contract.UpdatesUntilSettled {
+		run.Judged = &a
+	}
 	b.seal(&run, a, e)
 	var err error
 	if run.Evidence, err = seal.Contents(seal.Evidence(a.ActionID, e.Findings), b.snapshot, a.SubjectID); err != nil {

@@ -1,10 +1,13 @@
--- The known ones among actions to record, locked in the order of their ids.
+-- The known ones among actions to record, locked in the order of their ids. What is
+-- held of one that has settled is that of the version it is pinned to.
 -- name: KnownClaims
 SELECT c.claim_id, c.action_id, c.contract_id, c.contract_version, c.workflow_id, c.agent_id, c.action_type,
   c.subject_id, c.subject_kind, c.requested_at, c.params::text, c.channel, c.compensates, c.trace_id, c.span_id,
   c.session_id, c.reference_id, c.tool, c.reported_outcome,
   coalesce(c.started_nanos, 0), c.agent_completed, c.session_completed, c.latest_status,
-  EXISTS (SELECT FROM due d WHERE d.tenant_id = $1 AND d.claim_id = c.claim_id)
+  EXISTS (SELECT FROM due d WHERE d.tenant_id = $1 AND d.claim_id = c.claim_id),
+  CASE WHEN c.settled_policy IS NOT NULL THEN
+    (SELECT k.held_fields FROM contracts k WHERE k.contract_id = c.contract_id AND k.version = c.contract_version) END
 FROM claims c
 WHERE c.tenant_id = $1 AND c.claim_id = ANY ($2::text[])
 ORDER BY c.claim_id
@@ -40,7 +43,8 @@ SELECT action_id, coalesce(compensates, '') FROM chain;
 
 -- Fills agent and session of unsettled actions, by id or by trace, from the
 -- innermost context that has one (decision D31). What was filled in before
--- follows a better context that arrives later, so that order does not matter.
+-- follows a better context that arrives later, so that order does not matter. What
+-- settled once, under a contract that holds it, is not completed any more.
 -- name: CompleteClaims
 WITH wanting AS MATERIALIZED (
   SELECT c.claim_id, c.trace_id, c.started_nanos
@@ -48,8 +52,10 @@ WITH wanting AS MATERIALIZED (
   WHERE c.tenant_id = $1 AND (c.claim_id = ANY ($2::text[]) OR c.trace_id = ANY ($3::text[]))
     AND c.trace_id IS NOT NULL AND c.started_nanos IS NOT NULL AND c.latest_status IS DISTINCT FROM 'settled'
     AND (c.agent_id IS NULL OR c.agent_completed OR c.session_id IS NULL OR c.session_completed)
+    AND (c.settled_policy IS NULL OR NOT EXISTS (SELECT FROM contracts k
+      WHERE k.contract_id = c.contract_id AND k.version = c.contract_version AND k.held_fields <> ''))
   ORDER BY c.claim_id
-  FOR NO KEY UPDATE
+  FOR NO KEY UPDATE OF c
 ), found AS (
   SELECT w.claim_id,
     (SELECT t.agent FROM trace_contexts t

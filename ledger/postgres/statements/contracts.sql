@@ -6,10 +6,10 @@ FROM contracts k JOIN unnest($1::text[], $2::integer[]) AS n(contract_id, versio
   ON k.contract_id = n.contract_id AND k.version = n.version;
 
 -- name: PublishContracts
-INSERT INTO contracts (contract_id, version, hash, document, window_seconds, published_at)
-SELECT n.contract_id, n.version, n.hash, n.document, n.window_seconds, $1
-FROM unnest($2::text[], $3::integer[], $4::text[], $5::bytea[], $6::bigint[])
-  AS n(contract_id, version, hash, document, window_seconds)
+INSERT INTO contracts (contract_id, version, hash, document, window_seconds, held_fields, published_at)
+SELECT n.contract_id, n.version, n.hash, n.document, n.window_seconds, n.held_fields, $1
+FROM unnest($2::text[], $3::integer[], $4::text[], $5::bytea[], $6::bigint[], $7::text[])
+  AS n(contract_id, version, hash, document, window_seconds, held_fields)
 ORDER BY n.contract_id, n.version;
 
 -- name: PublishReversals

@@ -1,9 +1,12 @@
 -- What an update is merged with. Whether it is due decides whether it is unsettled.
+-- What is held of one that has settled is that of the version it is pinned to.
 -- name: KnownClaims
 SELECT c.claim_id, c.action_id, c.contract_id, c.contract_version, c.workflow_id, c.agent_id, c.action_type, c.subject_id, c.subject_kind,
   c.requested_at, c.params, c.channel, c.compensates, c.trace_id, c.span_id, c.session_id, c.reference_id, c.tool, c.reported_outcome,
   c.started_nanos, c.agent_completed, c.session_completed, c.latest_status,
-  EXISTS (SELECT 1 FROM due d WHERE d.tenant_id = c.tenant_id AND d.claim_id = c.claim_id)
+  EXISTS (SELECT 1 FROM due d WHERE d.tenant_id = c.tenant_id AND d.claim_id = c.claim_id),
+  CASE WHEN c.settled_policy IS NOT NULL THEN
+    (SELECT k.held_fields FROM contracts k WHERE k.contract_id = c.contract_id AND k.version = c.contract_version) END
 FROM claims c
 WHERE c.tenant_id = ?1 AND c.claim_id IN (SELECT value FROM json_each(?2));
 
@@ -22,14 +25,17 @@ ON CONFLICT (tenant_id, claim_id) DO UPDATE SET
   session_id = excluded.session_id, reference_id = excluded.reference_id, tool = excluded.tool, reported_outcome = excluded.reported_outcome,
   started_nanos = excluded.started_nanos, agent_completed = excluded.agent_completed, session_completed = excluded.session_completed;
 
--- Unsettled actions of some traces that were sent without an agent or a session.
+-- Unsettled actions of some traces that were sent without an agent or a session. What
+-- settled once, under a contract that holds it, is not completed any more.
 -- name: IncompleteClaims
 SELECT c.claim_id, c.trace_id, c.started_nanos, c.agent_id, c.session_id, c.agent_completed, c.session_completed,
   c.latest_seq IS NOT NULL OR EXISTS (SELECT 1 FROM due d WHERE d.tenant_id = c.tenant_id AND d.claim_id = c.claim_id)
 FROM claims c
 WHERE c.tenant_id = ?1 AND c.trace_id IN (SELECT value FROM json_each(?2)) AND c.started_nanos IS NOT NULL
   AND c.latest_status IS NOT 'settled'
-  AND (c.agent_id IS NULL OR c.agent_completed = 1 OR c.session_id IS NULL OR c.session_completed = 1);
+  AND (c.agent_id IS NULL OR c.agent_completed = 1 OR c.session_id IS NULL OR c.session_completed = 1)
+  AND (c.settled_policy IS NULL OR NOT EXISTS (
+    SELECT 1 FROM contracts k WHERE k.contract_id = c.contract_id AND k.version = c.contract_version AND k.held_fields <> ''));
 
 -- name: CompleteClaims
 UPDATE claims SET agent_id = j.value ->> 1, agent_completed = j.value ->> 2, session_id = j.value ->> 3, session_completed = j.value ->> 4

@@ -3,8 +3,8 @@ SELECT k.contract_id, k.version, k.hash FROM jsonb_each(?1) j
 CROSS JOIN contracts k ON k.contract_id = j.value ->> 0 AND k.version = j.value ->> 1;
 
 -- name: PublishContracts
-INSERT INTO contracts (contract_id, version, hash, document, window_seconds, published_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, ?2 FROM jsonb_each(?1)
+INSERT INTO contracts (contract_id, version, hash, document, window_seconds, held_fields, published_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> 5, ?2 FROM jsonb_each(?1)
 WHERE true
 ON CONFLICT DO NOTHING;
 
