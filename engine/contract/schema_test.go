@@ -160,5 +160,5 @@ var accepted = map[string]string{
           - reversal_observed: undone
 `,
 	"updates as they are without the key": "  updates: always\n",
-	"an empty list of conditions": "  unverifiable_if: []\n  limits: []\n",
+	"an empty list of conditions":         "  unverifiable_if: []\n  limits: []\n",
 }
