@@ -82,7 +82,7 @@ type waitInput struct {
 // actions are the endpoints of actions and verdicts.
 func (h *handler) actions() {
 	const actions, ref = "/v1/actions", "/v1/actions/{ref}"
-	record := operation("record-action", http.MethodPost, actions, "Record an action", keys.Record, 400, 413, 415, 422)
+	record := operation("record-action", http.MethodPost, actions, "Record an action", keys.Record, 400, 409, 413, 415, 422)
 	record.DefaultStatus = http.StatusCreated
 	register(h, record, keys.Record, h.postAction)
 	documentBody[ActionBody](h, actions)

@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/countersign-otel/countersign/engine"
@@ -46,7 +48,7 @@ func parseRecord(body []byte, now engine.Instant) (ledger.RecordRequest, error) 
 	if err != nil {
 		return ledger.RecordRequest{}, err
 	}
-	request := ledger.RecordRequest{Action: o.action(now)}
+	request := ledger.RecordRequest{Action: o.action(now), Untimed: !o.sent("requested_at")}
 	switch raw := o.members["verify"]; {
 	case !o.sent("verify"):
 	case raw[0] == '"' && o.text("verify") == "auto":
@@ -69,6 +71,8 @@ func record(ctx context.Context, tx ledger.Tx, tenant string, request ledger.Rec
 	}
 	err = results[0].Err
 	switch {
+	case err == nil && len(results[0].Conflicting) > 0:
+		return ledger.Recorded{}, heldProblem(ctx, tx, tenant, results[0].Recorded)
 	case err == nil:
 		return results[0].Recorded, nil
 	case errors.Is(err, ledger.ErrUnknownContract):
@@ -81,6 +85,38 @@ func record(ctx context.Context, tx ledger.Tx, tenant string, request ledger.Rec
 		return ledger.Recorded{}, invalid("the action cannot be recorded", Fault{Detail: err.Error()})
 	}
 	return ledger.Recorded{}, err
+}
+
+// heldProblem says of an action that its verdict has settled, and what of the
+// request its contract does not let change any more. The request is refused as a whole.
+func heldProblem(ctx context.Context, tx ledger.Tx, tenant string, recorded ledger.Recorded) error {
+	run, err := settledRun(ctx, tx, tenant, recorded.ClaimID)
+	if err != nil {
+		return err
+	}
+	a := recorded.Action
+	p := problem(http.StatusConflict, CodeConflict, "action %q settled as %s in %s, and its contract %s version %d has updates: until_settled, "+
+		"so that what the verdict depends on stays as it was recorded; record a new action that compensates it, "+
+		"or, for actions to come, publish the contract without updates: until_settled",
+		clip(a.ActionID), run.Policy.Raw.Label(), run.ID, a.ContractID, a.ContractVersion)
+	for _, field := range recorded.Conflicting {
+		p.Errors = append(p.Errors, at("/"+field, "differs from what is recorded"))
+	}
+	return p
+}
+
+// settledRun is the latest run of an action that settled.
+func settledRun(ctx context.Context, tx ledger.Tx, tenant, claimID string) (ledger.Run, error) {
+	runs, err := tx.Runs(ctx, tenant, claimID)
+	for _, run := range slices.Backward(runs) {
+		if run.Status == ledger.Settled {
+			return run, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: a settled run of action %s", ledger.ErrNotFound, claimID)
+	}
+	return ledger.Run{}, err
 }
 
 func unknownMember(a engine.Action) string {

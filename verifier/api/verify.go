@@ -96,7 +96,7 @@ func parseVerify(body []byte, caller Caller, live map[string]string, now engine.
 		return verifyRequest{}, err
 	}
 	if r.inline != nil {
-		r.inline.Action = o.action(now)
+		r.inline.Action, r.inline.Untimed = o.action(now), !o.sent("requested_at")
 	} else {
 		r.ref = o.opaque("action_id", true)
 	}
