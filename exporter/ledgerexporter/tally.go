@@ -50,8 +50,25 @@ type count struct {
 type tally struct {
 	taken, rejected  map[count]int64
 	unknownContracts map[string]int
+	// held counts actions that came again with other content after they had
+	// settled; firstHeld is one of them.
+	held      int
+	firstHeld heldAction
 	// kept is evidence that was not written, by tenant.
 	kept map[string][]ledger.RejectedFact
+}
+
+// heldAction is an action that stands as it was recorded, and the fields in which it came again differently.
+type heldAction struct {
+	tenant, id string
+	fields     []string
+}
+
+func (t *tally) hold(n int, first heldAction) {
+	if n > 0 && t.held == 0 {
+		t.firstHeld = first
+	}
+	t.held += n
 }
 
 func (t *tally) keep(tenant string, r ledger.RejectedFact) {
@@ -100,6 +117,7 @@ func (t *tally) merge(other *tally) {
 			t.keep(tenant, r)
 		}
 	}
+	t.hold(other.held, other.firstHeld)
 	for contract, n := range other.unknownContracts {
 		t.unknown(contract)
 		t.unknownContracts[contract] += n - 1

@@ -93,7 +93,7 @@ func (s *share) write(ctx context.Context, tx ledger.Tx, sorter *sorter, now eng
 			return err
 		}
 		for i := range results {
-			t.action(&results[i], s.actions[i].Action.ContractID)
+			t.action(s.tenant, &results[i], s.actions[i].Action.ContractID)
 		}
 	}
 	if len(s.contexts) > 0 {
@@ -132,7 +132,7 @@ func waitForContracts(ctx context.Context, tx ledger.Tx, results []ledger.Record
 	return err
 }
 
-func (t *tally) action(result *ledger.RecordResult, contract string) {
+func (t *tally) action(tenant string, result *ledger.RecordResult, contract string) {
 	switch {
 	case errors.Is(result.Err, ledger.ErrUnknownContract):
 		t.reject(kindAction, reasonUnknownContract)
@@ -141,6 +141,9 @@ func (t *tally) action(result *ledger.RecordResult, contract string) {
 		t.reject(kindAction, reasonCycle)
 	case result.Err != nil:
 		t.reject(kindAction, reasonInvalid)
+	case len(result.Conflicting) > 0:
+		t.take(kindAction, outcomeConflicting, 1)
+		t.hold(1, heldAction{tenant, result.Action.ActionID, result.Conflicting})
 	case result.Created:
 		t.take(kindAction, outcomeCreated, 1)
 	case result.Changed:

@@ -15,7 +15,8 @@ const (
 	warnContracts = 256
 )
 
-// warnings name unknown contracts in the log, seldom. It is safe for concurrent use.
+// warnings name unknown contracts in the log, seldom, and settled actions that came
+// again as something else, once a batch. It is safe for concurrent use.
 type warnings struct {
 	logger *zap.Logger
 	mu     sync.Mutex
@@ -37,6 +38,16 @@ func (w *warnings) unknownContracts(now time.Time, contracts map[string]int) {
 				zap.String("contract_id", contract), zap.Int("actions", actions))
 		}
 	}
+}
+
+// held says that actions were not changed: an agent that does this may mean to
+// have its verdict about something else.
+func (w *warnings) held(actions int, first heldAction) {
+	if actions == 0 {
+		return
+	}
+	w.logger.Warn("actions came again with other content after their verdict had settled, and stand as they were recorded: their contract has updates: until_settled; to correct one, record a new action that compensates it",
+		zap.Int("actions", actions), zap.String("tenant", first.tenant), zap.String("action_id", first.id), zap.Strings("fields", first.fields))
 }
 
 func (w *warnings) due(contract string, now time.Time) bool {

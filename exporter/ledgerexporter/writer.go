@@ -138,6 +138,7 @@ func (w *writer) write(ctx context.Context, read func() record.Batch) error {
 	}
 	w.counters.add(ctx, &t)
 	w.warnings.unknownContracts(w.now(), t.unknownContracts)
+	w.warnings.held(t.held, t.firstHeld)
 	return nil
 }
 
