@@ -180,6 +180,57 @@ func TestBodyIsNoJSON(t *testing.T) {
 	}.check(t)
 }
 
+// TestTriedInputAndConfiguration: what is no telemetry and no configuration is named with its place and the remedy.
+func TestTriedInputAndConfiguration(t *testing.T) {
+	t.Parallel()
+	good := "../../examples/telemetry/vercel-ai-v6.json"
+	broken := writeFile(t, "broken.json", "{\"resourceSpans\": [\n  {\"resource\": {},\n  }]}\n")
+	noID := writeFile(t, "id.json", "{\"resourceSpans\": [{\"scopeSpans\": [{\"spans\": [\n  {\"traceId\": \"zz\"}]}]}]}")
+	noYAML := writeFile(t, "broken.yaml", "processors:\n\tagent_action: {}\n")
+	noMapping := writeFile(t, "text.yaml", "hello\n")
+	unknown := writeFile(t, "unknown.yaml", `processors:
+  agent_action:
+    dialects: 5
+    rules:
+      - tol: send_refund
+        params: {}
+`)
+	invalid := writeFile(t, "invalid.yaml", `processors:
+  agent_action/x:
+    rules:
+      - {tool: a, contract: refund, subject_id: 'ToolArgument("a")'}
+      - tool: b
+        contract: refund
+        subject_id: ToolArgumnt("b")
+`)
+	evidence := writeFile(t, "evidence.yaml", "processors:\n  evidence:\n    mapings: [stripe]\n")
+	const noJSON = ":3:3: is not JSON: invalid character '}' looking for beginning of object key string; write a key in double quotes, and no comma before }\n"
+	const key = "; indent with spaces, not tabs, and quote texts that begin with @, ` or %\n"
+	for _, bad := range []badInput{
+		{args: []string{"rules", "try", "--input", broken}, stderr: broken + noJSON},
+		{args: []string{"facts", "try", "--input", broken, "--config", "../../examples/evidence/webhooks.yaml"}, stderr: broken + noJSON},
+		{args: []string{"rules", "try", "--input", noID}, stderr: noID + ":2:18: is no OTLP/JSON traces: ID.UnmarshalJSONIter: length mismatch; OTLP/JSON has ids in hex digits and lists in [ ]\n"},
+		{args: []string{"rules", "try", "--input", good, "--config", noYAML}, stderr: noYAML + ":2:1: is not YAML: found character that cannot start any token" + key},
+		{args: []string{"facts", "try", "--input", good, "--config", noMapping}, stderr: noMapping + ":1:1: is not a YAML mapping; write key: value\n"},
+		{
+			args: []string{"rules", "try", "--input", good, "--config", unknown},
+			stderr: unknown + ":3:5: processors::agent_action: dialects: source data must be an array or slice, got int\n" +
+				unknown + ":5:9: processors::agent_action: rules[0].tol is no setting; did you mean \"tool\"?\n",
+		},
+		{
+			args:   []string{"rules", "try", "--input", good, "--config", invalid},
+			stderr: invalid + ":7:9: processors::agent_action/x: rules[1].subject_id: ToolArgumnt(\"b\"): 1:1: undefined function \"ToolArgumnt\"\n",
+		},
+		{
+			args:   []string{"facts", "try", "--input", good, "--config", evidence},
+			stderr: evidence + ":3:5: processors::evidence: mapings is no setting; did you mean \"mappings\"?\n",
+		},
+	} {
+		bad.code, bad.stderr = exitUsage, "countersign: "+bad.stderr
+		bad.check(t)
+	}
+}
+
 // TestLockedStore: a file that another program keeps locked.
 func TestLockedStore(t *testing.T) {
 	t.Parallel()

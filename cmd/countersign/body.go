@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+
+	"github.com/countersign-otel/countersign/engine/diagnostic"
 )
 
 // maxBody is the largest body that is read from a file. The API takes less;
@@ -26,6 +29,16 @@ func readBody(t *terminal, name string) (body []byte, err error) {
 		return nil, usagef("%s: is empty; write a JSON object", name)
 	}
 	return body, nil
+}
+
+// badDocument is a file that was read and does not say what it should.
+func badDocument(name string, err error) error {
+	var d diagnostic.Diagnostic
+	if !errors.As(err, &d) {
+		return usagef("%s: %w", name, err)
+	}
+	d.File = name
+	return usagef("%s", printable(d.Error()))
 }
 
 // warn says something beside the answer.

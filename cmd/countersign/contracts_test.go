@@ -300,7 +300,7 @@ func TestRulesTry(t *testing.T) {
 	}
 	badInput{
 		args: []string{"rules", "try", "--input", "../../examples/verify.json"}, code: exitUsage,
-		stderr: "countersign: ../../examples/verify.json: the input is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top\n",
+		stderr: "countersign: ../../examples/verify.json:1:1: is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top; write what an OTLP exporter sends as JSON\n",
 	}.check(t)
 }
 

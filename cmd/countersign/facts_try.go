@@ -36,7 +36,7 @@ events are those of the receiver's endpoint of that source.`,
 			}
 			settings, err := evidenceprocessor.FindConfig(conf, f.name)
 			if err != nil {
-				return usagef("%s: %w", f.config, err)
+				return badSettings(f.config, err)
 			}
 			if err := f.arrives(conf, settings); err != nil {
 				return err
@@ -47,7 +47,7 @@ events are those of the receiver's endpoint of that source.`,
 			}
 			results, err := evidenceprocessor.Try(settings, body, f.as)
 			if err != nil {
-				return usagef("%s: %w", f.input, err)
+				return badDocument(f.input, err)
 			}
 			return printFactsTried(t, results)
 		},

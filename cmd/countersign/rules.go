@@ -38,7 +38,7 @@ Without --config: all dialects, no rules.`,
 			}
 			results, err := agentactionprocessor.Try(settings, telemetry)
 			if err != nil {
-				return usagef("%s: %w", input, err)
+				return badDocument(input, err)
 			}
 			return printTried(t, results, settings.Rules)
 		},
@@ -57,7 +57,7 @@ func processorConfig(ctx context.Context, path, name string) (*agentactionproces
 	}
 	settings, err := agentactionprocessor.FindConfig(conf, name)
 	if err != nil {
-		return nil, usagef("%s: %w", path, err)
+		return nil, badSettings(path, err)
 	}
 	return settings, nil
 }

@@ -48,6 +48,51 @@ func (r *Reporter) Document(text []byte, most int) *yaml.Node {
 	return root
 }
 
+// Syntax reports what keeps text from being one YAML mapping; it knows no other rule. bad is false for nothing.
+func Syntax(file string, text []byte) (d Diagnostic, bad bool) {
+	r := Reporter{File: file}
+	root := r.decode(text)
+	if root != nil && root.Kind != yaml.MappingNode {
+		r.Report(root, "", Diagnostic{Message: "is not a YAML mapping", Allowed: "write key: value"})
+	}
+	if r.Count() == 0 {
+		return Diagnostic{}, false
+	}
+	return r.Diagnostics()[0], true
+}
+
+// At is the key or the list's item at the end of steps, or the last of them that
+// there is; nil where the first is not there. Items are counted from 0.
+func At(node *yaml.Node, steps ...string) (at *yaml.Node) {
+	if node.Kind == yaml.DocumentNode && len(node.Content) > 0 {
+		node = node.Content[0]
+	}
+	for _, step := range steps {
+		key, value := child(Resolve(node), step)
+		if key == nil {
+			return at
+		}
+		at, node = key, value
+	}
+	return at
+}
+
+// child is a member of a mapping or an item of a list, with the place that names it.
+func child(node *yaml.Node, step string) (key, value *yaml.Node) {
+	if node.Kind == yaml.SequenceNode {
+		if i, err := strconv.Atoi(step); err == nil && i < len(node.Content) {
+			return node.Content[i], node.Content[i]
+		}
+		return nil, nil
+	}
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == step {
+			return node.Content[i], node.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
 func invalidUTF8(text []byte) int {
 	for at := 0; at < len(text); {
 		c, size := utf8.DecodeRune(text[at:])

@@ -26,7 +26,7 @@ func FindProcessor(collector *confmap.Conf, kind, name string, into validator) e
 	}
 	section, err := processors.Sub(key)
 	if err == nil {
-		err = section.Unmarshal(into)
+		err = explain(section.Unmarshal(into), into)
 	}
 	if err == nil {
 		err = into.Validate()

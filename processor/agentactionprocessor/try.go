@@ -1,12 +1,10 @@
 package agentactionprocessor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/contexts/ottllog"
@@ -15,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/diagnostic"
 	"github.com/countersign-otel/countersign/processor/agentactionprocessor/dialect"
 )
 
@@ -77,28 +76,23 @@ func NewTryConfig() *Config {
 }
 
 // Try says what the processor makes of OTLP/JSON: traces or logs, one document
-// or several after each other. It changes and records nothing.
+// or several after each other. It changes and records nothing. What does not
+// read is a diagnostic.Diagnostic.
 func Try(config *Config, otlpJSON []byte) ([]TryResult, error) {
 	p, err := newBareAnnotator(config)
 	if err != nil {
 		return nil, err
 	}
 	results := []TryResult{}
-	decoder := json.NewDecoder(bytes.NewReader(otlpJSON))
-	for {
-		var document json.RawMessage
-		if err := decoder.Decode(&document); err != nil {
-			if errors.Is(err, io.EOF) {
-				return results, nil
-			}
-			return nil, fmt.Errorf("the input is not JSON at byte %d: %w", decoder.InputOffset(), err)
-		}
+	err = diagnostic.JSONDocuments(otlpJSON, func(document json.RawMessage) error {
 		found, err := p.tryDocument(document)
-		if err != nil {
-			return nil, err
-		}
 		results = append(results, found...)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return results, nil
 }
 
 // TryTraces is Try for one batch of spans.
@@ -129,18 +123,18 @@ func (p *annotator) tryDocument(document json.RawMessage) ([]TryResult, error) {
 		Logs   *json.RawMessage `json:"resourceLogs"`
 	}
 	if err := json.Unmarshal(document, &kind); err != nil || (kind.Traces == nil && kind.Logs == nil) {
-		return nil, errors.New("the input is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top")
+		return nil, errors.New("is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top; write what an OTLP exporter sends as JSON")
 	}
 	if kind.Traces != nil {
 		td, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces(document)
 		if err != nil {
-			return nil, fmt.Errorf("the input is no OTLP/JSON traces: %w", err)
+			return nil, fmt.Errorf("is no OTLP/JSON traces: %w", err)
 		}
 		return p.tryTraces(td), nil
 	}
 	ld, err := new(plog.JSONUnmarshaler).UnmarshalLogs(document)
 	if err != nil {
-		return nil, fmt.Errorf("the input is no OTLP/JSON logs: %w", err)
+		return nil, fmt.Errorf("is no OTLP/JSON logs: %w", err)
 	}
 	return p.tryLogs(ld), nil
 }

@@ -232,9 +232,9 @@ func quoted(t *testing.T, text string) string {
 func TestTryErrors(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ input, want string }{
-		"no JSON": {"nope", "the input is not JSON at byte 0: invalid character 'o' in literal null (expecting 'u')"},
-		"no OTLP": {`{"spans":[]}`, "the input is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top"},
-		"a list":  {`[]`, "the input is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top"},
+		"no JSON": {"nope", ":1:2: is not JSON: invalid character 'o' in literal null (expecting 'u'); write true, false or null, or a text in double quotes"},
+		"no OTLP": {`{"spans":[]}`, ":1:1: is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top; write what an OTLP exporter sends as JSON"},
+		"a list":  {" []", ":1:2: is no OTLP/JSON: it has neither resourceSpans nor resourceLogs at the top; write what an OTLP exporter sends as JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,19 +1,17 @@
 package evidenceprocessor
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/engine/diagnostic"
 	"github.com/countersign-otel/countersign/internal/record/delivery"
 )
 
@@ -73,28 +71,25 @@ type TryAs struct {
 
 // Try says what the processor makes of a file: OTLP/JSON logs, or the bodies of
 // webhooks as they are sent; one document or several after each other. It
-// changes and records nothing.
+// changes and records nothing. What does not read is a diagnostic.Diagnostic.
 func Try(config *Config, input []byte, as TryAs) ([]TryResult, error) {
 	j, err := newBareJudge(config)
 	if err != nil {
 		return nil, err
 	}
 	results := []TryResult{}
-	decoder := json.NewDecoder(bytes.NewReader(input))
-	for {
-		var document json.RawMessage
-		if err := decoder.Decode(&document); err != nil {
-			if errors.Is(err, io.EOF) {
-				return results, nil
-			}
-			return nil, fmt.Errorf("the input is not JSON at byte %d: %w", decoder.InputOffset(), err)
-		}
+	err = diagnostic.JSONDocuments(input, func(document json.RawMessage) error {
 		ld, err := logsOf(document, as)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		results = append(results, j.try(ld, as)...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return results, nil
 }
 
 // TryLogs is Try for one batch of log records.
@@ -115,7 +110,7 @@ func logsOf(document json.RawMessage, as TryAs) (plog.Logs, error) {
 	if json.Unmarshal(document, &kind) == nil && kind.Logs != nil {
 		ld, err := new(plog.JSONUnmarshaler).UnmarshalLogs(document)
 		if err != nil {
-			return plog.Logs{}, fmt.Errorf("the input is no OTLP/JSON logs: %w", err)
+			return plog.Logs{}, fmt.Errorf("is no OTLP/JSON logs: %w", err)
 		}
 		return ld, nil
 	}
