@@ -250,6 +250,27 @@ func TestTwoSidecarsTellEachEventOnce(t *testing.T) {
 	}
 }
 
+// TestEndpointComesBack: its place outlasts its absence from the settings, whoever runs meanwhile.
+func TestEndpointComesBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	crm, other := receive(t, nil), receive(t, nil)
+	f.known(t, "crm", "other")
+	f.tell(t, "action.verified")
+	stop := f.running(t, "one", config(to("crm", crm.URL)))
+	crm.wait(t, 1)
+	stop()
+	stop = f.running(t, "one", config(to("other", other.URL)))
+	f.tell(t, "action.verified", "action.verified")
+	other.wait(t, 3)
+	stop()
+	f.running(t, "one", config(to("crm", crm.URL), to("other", other.URL)))
+	crm.wait(t, 3)
+	if n := len(crm.ids()); n != 3 {
+		t.Errorf("told of %d events, want 3", n)
+	}
+}
+
 // runSender is a sidecar of its own, until it is killed.
 func runSender(storeURL, url string) {
 	ctx := context.Background()
