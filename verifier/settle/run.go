@@ -50,6 +50,9 @@ func (b batch) compare(judged, derived []engine.Evaluation) (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
+		if b.contract.UpdatesUntilSettled {
+			run.Judged = &b.snapshot.Actions[i]
+		}
 		done.runs, done.actions = append(done.runs, run), append(done.actions, &b.snapshot.Actions[i])
 	}
 	return done, nil
@@ -79,9 +82,6 @@ func (b batch) run(a engine.Action, e engine.Evaluation) (ledger.Run, error) {
 	}
 	if r.Settlement.Settled {
 		run.Status = ledger.Settled
-	}
-	if b.contract.UpdatesUntilSettled {
-		run.Judged = &a
 	}
 	b.seal(&run, a, e)
 	var err error
