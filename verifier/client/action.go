@@ -79,7 +79,9 @@ type newAction struct {
 
 // Record records an action and queues its verification. Recording the same
 // ActionID again changes what AC "Idempotency" lets an update change. It fails
-// with a *Problem when the action cannot be recorded as it is.
+// with a *Problem when the action cannot be recorded as it is; its Code is
+// conflict when the action has settled, other content was sent, and its contract
+// says updates: until_settled.
 func (c *Client) Record(ctx context.Context, action Action) (Recorded, error) {
 	if action.ActionID == "" {
 		// Here and not in the sidecar, so that a repeated request makes one action.

@@ -173,6 +173,35 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestSettledActionThatIsHeld: under updates: until_settled the same action again
+// is fine, and other content is refused once and for all.
+func TestSettledActionThatIsHeld(t *testing.T) {
+	c := dial(t)
+	action := client.Action{ActionID: "held_1", ContractID: "held_refund", SubjectID: "order_held", RequestedAt: requested, Params: map[string]any{"amount": json.Number("400")}}
+	if _, err := c.Record(t.Context(), action); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Push(t.Context(), effectsOf("order_held", requested)); err != nil {
+		t.Fatal(err)
+	}
+	settled, err := c.WaitForSettlement(t.Context(), "held_1")
+	if err != nil || settled.Policy.Verdict != "FAIL" {
+		t.Fatalf("got %+v, %v", settled, err)
+	}
+	if _, err := c.Record(t.Context(), action); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	action.Params = map[string]any{"amount": json.Number("180")}
+	_, err = c.Record(t.Context(), action)
+	var refused *client.Problem
+	if !errors.As(err, &refused) || refused.Status != http.StatusConflict || refused.Code != "conflict" || len(refused.Errors) != 1 || refused.Errors[0].Pointer != "/params" {
+		t.Errorf("got %v", err)
+	}
+	if got, err := c.Get(t.Context(), "held_1"); err != nil || got.Policy.Verdict != "FAIL" || got.ActionChanged {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 // answers is a server that gives its answers one after the other, and counts.
 type answers struct {
 	*httptest.Server

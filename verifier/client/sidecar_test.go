@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-otel/countersign/verifier/serve"
 )
 
-// For all tests and examples: a sidecar with the contracts of the library, and an analyst's key to it.
+// For all tests and examples: a sidecar with the contracts of the library and one of testdata, and an analyst's key to it.
 var address, secret string
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func withSidecar(f func() int) int {
 	config := serve.Default()
 	config.Store = "sqlite:" + filepath.Join(dir, "test.db")
 	config.Listen = "localhost:0"
-	config.Contracts = []string{"../../contracts"}
+	config.Contracts = []string{"../../contracts", "testdata/until_settled.yaml"}
 
 	ctx, stop := context.WithCancel(context.Background())
 	secret = newKey(ctx, config.Store)
