@@ -113,7 +113,7 @@ func TestMalformedContract(t *testing.T) {
 }
 
 // malformed is what is wrong with testdata/malformed.yaml.
-const malformed = `testdata/malformed.yaml:10:3: unknown key "windw"; allowed are window, settle, preconditions, limits, expected_effects, forbidden_effects, aggregate_limits, reversed_by, unverifiable_if; did you mean "window"?
+const malformed = `testdata/malformed.yaml:10:3: unknown key "windw"; allowed are window, settle, updates, preconditions, limits, expected_effects, forbidden_effects, aggregate_limits, reversed_by, unverifiable_if; did you mean "window"?
 testdata/malformed.yaml:12:18: action.limits[0].param_max needs the key "max"
 testdata/malformed.yaml:14:7: 'csat_negative' is not allowed here; allowed are effect_observed
 `
