@@ -60,7 +60,7 @@ func NewObject(v Value) (Object, error) {
 	if n := v.textBytes(); n > MaxObjectBytes {
 		return Object{}, tooLong(n)
 	}
-	return Object{v}, nil
+	return Object{value: v}, nil
 }
 
 func foldNames(members []Member) {

@@ -118,7 +118,7 @@ func (f Fact) content(b []byte) []byte {
 	b = append(b, '"')
 	b = f.OccurredAt.AppendText(b)
 	b = append(b, '"', ',')
-	b = f.Attributes.value.append(b, true)
+	b = f.Attributes.appendCanonical(b)
 	return append(b, ']')
 }
 

@@ -22,10 +22,14 @@ var ErrObject = errors.New("invalid JSON object")
 
 // Object is a JSON object from outside: a fact's attributes, an action's
 // params. The zero Object means "not captured", which is not empty (decision D33).
-type Object struct{ value Value }
+type Object struct {
+	value Value
+	// packed stands in for the members of value where there are very many.
+	packed *packed
+}
 
 // EmptyObject is the object without members, {}.
-func EmptyObject() Object { return Object{Value{kind: Map}} }
+func EmptyObject() Object { return Object{value: Value{kind: Map}} }
 
 // ParseObject reads a JSON object within the limits of decision D35: at most
 // 64 KiB, depth 16 and 256 keys in all, valid UTF-8 without U+0000, no
@@ -47,10 +51,15 @@ func ReadObject(text string) (Object, error) {
 	if !utf8.ValidString(text) {
 		return Object{}, objectError("", "is not valid UTF-8")
 	}
-	if value, ok := plainObject(text); ok {
-		return Object{value}, nil
+	value, ok := plainObject(text)
+	if !ok {
+		judged, err := judgeObject(text)
+		if err != nil {
+			return Object{}, err
+		}
+		value = judged.value
 	}
-	return judgeObject(text)
+	return packDense(value), nil
 }
 
 func tooLong(n int) error {
@@ -70,7 +79,7 @@ func judgeObject(text string) (Object, error) {
 	}
 	switch value.kind {
 	case Map:
-		return Object{value}, nil
+		return Object{value: value}, nil
 	case Null:
 		return Object{}, nil
 	}
@@ -81,10 +90,13 @@ func judgeObject(text string) (Object, error) {
 func (o Object) Captured() bool { return o.value.kind == Map }
 
 // Len is the number of members.
-func (o Object) Len() int { return len(o.value.members) }
+func (o Object) Len() int { return len(o.Members()) }
 
 // Lookup returns the member named key, or an absent Value.
 func (o Object) Lookup(key string) Value {
+	if o.packed != nil {
+		return o.packed.lookup(key)
+	}
 	for i := range o.value.members {
 		if o.value.members[i].Name == key {
 			return o.value.members[i].Value
@@ -93,23 +105,54 @@ func (o Object) Lookup(key string) Value {
 	return Value{}
 }
 
+// Members are those of the top level in RFC 8785 order. They must not be changed.
+func (o Object) Members() []Member {
+	if o.packed != nil {
+		return o.packed.members()
+	}
+	return o.value.members
+}
+
 // Keys lists the names of the top level in RFC 8785 order.
 func (o Object) Keys() []string {
-	keys := make([]string, len(o.value.members))
-	for i, m := range o.value.members {
+	members := o.Members()
+	keys := make([]string, len(members))
+	for i, m := range members {
 		keys[i] = m.Name
 	}
 	return keys
 }
 
 // Text is compact JSON with numbers as they were sent; null when not captured.
-func (o Object) Text() string { return o.value.Text() }
+func (o Object) Text() string {
+	if o.packed != nil {
+		return o.packed.text
+	}
+	return o.value.Text()
+}
 
 // AppendText appends Text.
-func (o Object) AppendText(b []byte) []byte { return o.value.append(b, false) }
+func (o Object) AppendText(b []byte) []byte {
+	if o.packed != nil {
+		return append(b, o.packed.text...)
+	}
+	return o.value.append(b, false)
+}
 
 // Canonical is the canonical JSON text of decisions D24 and D36; null when not captured.
-func (o Object) Canonical() string { return o.value.Canonical() }
+func (o Object) Canonical() string {
+	if o.packed != nil {
+		return o.packed.canonical
+	}
+	return o.value.Canonical()
+}
+
+func (o Object) appendCanonical(b []byte) []byte {
+	if o.packed != nil {
+		return append(b, o.packed.canonical...)
+	}
+	return o.value.append(b, true)
+}
 
 // MarshalJSON prints Text.
 func (o Object) MarshalJSON() ([]byte, error) { return []byte(o.Text()), nil }

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"reflect"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,12 +20,34 @@ func sameAsJudged(t interface{ Errorf(string, ...any) }, text string) {
 		want, wantErr = got, gotErr
 	default:
 		want, wantErr = judgeObject(text)
+		samePacked(t, want)
+		want = packDense(want.value)
 	}
 	if (gotErr == nil) != (wantErr == nil) || gotErr != nil && gotErr.Error() != wantErr.Error() {
 		t.Errorf("%q: %v, judged %v", text, gotErr, wantErr)
 	}
 	if !reflect.DeepEqual(want, got) {
 		t.Errorf("%q reads as\n%s, judged\n%s", text, got.Text(), want.Text())
+	}
+}
+
+// samePacked: packed, an object says the same.
+func samePacked(t interface{ Errorf(string, ...any) }, o Object) {
+	if !o.Captured() {
+		return
+	}
+	packed := pack(o.value)
+	if packed.Text() != o.Text() || packed.Canonical() != o.Canonical() || string(packed.AppendText(nil)) != o.Text() ||
+		(Fact{Attributes: packed}).ContentHash() != (Fact{Attributes: o}).ContentHash() {
+		t.Errorf("%s\nis packed\n%s\n%s", o.Text(), packed.Text(), packed.Canonical())
+	}
+	if members := packed.Members(); packed.Len() != o.Len() || len(members) != 0 && !reflect.DeepEqual(members, o.Members()) || !slices.Equal(packed.Keys(), o.Keys()) {
+		t.Errorf("%s\nhas packed the members %v", o.Text(), members)
+	}
+	for _, name := range append(o.Keys(), "", "n", "not there") {
+		if want, got := o.Lookup(name), packed.Lookup(name); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q of %s\nis packed %s", name, o.Text(), got.Text())
+		}
 	}
 }
 
@@ -114,6 +138,30 @@ func TestKnownCanonicalNumbersAreCanonical(t *testing.T) {
 			t.Fatalf("%q is taken as canonical, and is %v, %v", text, d, ok)
 		}
 	})
+}
+
+// TestDenseObjectsTakeLittleMoreThanTheirText: not 72 bytes for each value of one.
+func TestDenseObjectsTakeLittleMoreThanTheirText(t *testing.T) {
+	for _, text := range []string{`{"a":[` + strings.Repeat("0,", 32_000) + `0]}`, manyNames(MaxObjectKeys)} {
+		dense := make([]Object, 100)
+		before := heap()
+		for i := range dense {
+			dense[i] = mustObject(t, text)
+		}
+		took := float64(heap()-before) / float64(len(dense)*len(text))
+		if took > 2 {
+			t.Errorf("an object of %d bytes takes %.1f times as much", len(text), took)
+		}
+		runtime.KeepAlive(dense)
+	}
+}
+
+// heap is what is in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // FuzzObject: no text reads otherwise in one pass than encoding/json has it.

@@ -28,10 +28,12 @@ const (
 	// that small requests never wait behind large ones that arrive slowly.
 	freeBody = 16 << 10
 	// maxParsed bounds what is made of the bodies that are worked on at once, as
-	// parsedSize guesses it. One that is larger is worked on while no other is.
+	// parsedSize guesses it.
 	maxParsed = 256 << 20
-	// valueSize is about what one JSON value takes in memory.
-	valueSize = 100
+	// parsedTimes is how many times its length a body takes while it is worked on:
+	// what is read of it, what the store makes of that, and as much again that the
+	// garbage collector has not come to.
+	parsedTimes = 8
 	// defaultBodyTimeout is how long a client may take to send a body.
 	defaultBodyTimeout = 30 * time.Second
 )
@@ -75,14 +77,13 @@ func (h *handler) body(ctx context.Context, e Exchange, limit int64) (body []byt
 	}, nil
 }
 
-// parsedSize guesses what a body takes once it is parsed: a document of short
-// values takes some fifty times its length. Small ones are not counted.
+// parsedSize guesses what a body takes once it is parsed. How short its values
+// are does not matter: dense objects are held as text. Small bodies are not counted.
 func parsedSize(body []byte) int64 {
 	if len(body) <= freeBody {
 		return 0
 	}
-	values := bytes.Count(body, []byte(",")) + bytes.Count(body, []byte(":"))
-	return min(int64(len(body)+valueSize*values), maxParsed)
+	return min(parsedTimes*int64(len(body)), maxParsed)
 }
 
 func tooManyLarge() *Problem {

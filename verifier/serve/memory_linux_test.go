@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/countersign-otel/countersign/ledger"
+	"github.com/countersign-otel/countersign/ledger/open"
 )
 
 // attackFor is how long a connection of an attack lasts at most.
@@ -176,5 +177,105 @@ func (p *process) servesAgain(t *testing.T, secret string) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after the attack: %d %s", status, body)
 		}
+	}
+}
+
+// The longest body, and how many times its length a sidecar may take for it,
+// beyond what it takes at rest: the garbage collector lets the heap double.
+const (
+	longestBody  = 16 << 20
+	mostOfLength = 12
+)
+
+// longest is a body that is filled with items, with commas between them.
+func longest(before string, item func(i int) string, after string) string {
+	var b strings.Builder
+	b.Grow(longestBody)
+	b.WriteString(before + item(0))
+	for i := 1; ; i++ {
+		next := "," + item(i)
+		if b.Len()+len(next)+len(after) > longestBody {
+			return b.String() + after
+		}
+		b.WriteString(next)
+	}
+}
+
+// pair is the i-th member of an object of many.
+func pair(i int) string { return fmt.Sprintf(`"%x":0`, i) }
+
+func pairs(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = pair(i)
+	}
+	return strings.Join(all, ",")
+}
+
+// noted are facts of a subject with these attributes.
+func noted(subject, attributes string) func(i int) string {
+	return func(i int) string {
+		return fmt.Sprintf(`{"source":"crm","subject_id":%q,"fact_type":"noted","occurred_at":"2026-09-28T10:44:00Z","raw_ref":"%d","attributes":{%s}}`, subject, i, attributes)
+	}
+}
+
+// TestMemoryOfOneDenseRequest: the longest body of each endpoint, of the
+// shortest values, takes a small multiple of its length. What breaks no limit is
+// taken nevertheless.
+func TestMemoryOfOneDenseRequest(t *testing.T) {
+	c := settings(t)
+	same := func(item string) func(int) string { return func(int) string { return item } }
+	list := `"a":[` + strings.Repeat("0,", 32_000) + `0]`
+	inline := `{"contract_id":"refund_workflow","subject_id":"order_1","requested_at":"2026-09-28T10:42:00Z",`
+	for _, row := range []struct {
+		name, path string
+		most       float64 // times the length
+		status     int
+		says       string
+		body       string
+	}{
+		{"facts with lists", "/v1/facts", mostOfLength, 200, `{"ingested":261,`, longest(`{"facts":[`, noted("s", list), `]}`)},
+		{"facts with 256 keys", "/v1/facts", mostOfLength, 200, `"conflicting":0,"rejected":[]`, longest(`{"facts":[`, noted("s", pairs(256)), `]}`)},
+		{"facts with 257 keys", "/v1/facts", mostOfLength, 200, `over 256 keys`, longest(`{"facts":[`, noted("s", pairs(257)), `]}`)},
+		{"facts that are empty", "/v1/facts", mostOfLength, 422, `has more than 10000 items`, longest(`{"facts":[`, same(`{}`), `]}`)},
+		{"a fact of a million members", "/v1/facts", mostOfLength, 200, `is not known; the members are`, longest(`{"facts":[{`, pair, `}]}`)},
+		{"links that are empty", "/v1/facts", mostOfLength, 422, `has more than 10000 items`, longest(`{"links":[`, same(`{}`), `]}`)},
+		{"a million watermarks", "/v1/facts", mostOfLength, 422, `has more than 10000 members`, longest(`{"watermarks":{`, pair, `}}`)},
+		{"what ends too early", "/v1/facts", mostOfLength, 400, `it ends too early`, longest(`{"facts":[`, same(`0`), ``)},
+		{"params of an action", "/v1/actions", mostOfLength, 413, `too_large`, longest(inline+`"params":{`, pair, `}}`)},
+		{"params inline", "/v1/actions/verify", mostOfLength, 422, `at most 65536 are allowed`, longest(inline+`"params":{`, pair, `}}`)},
+		{"facts inline", "/v1/actions/verify", mostOfLength, 200, `"rejected":[]`, longest(inline+`"facts":[`, noted("s", pairs(256)), `]}`)},
+		// SQLite judges the action by all of them, and takes more than reading does.
+		{"facts inline on the action", "/v1/actions/verify", 2 * mostOfLength, 200, `"rejected":[]`, longest(inline+`"facts":[`, noted("order_1", list), `]}`)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c.Store = "sqlite:" + filepath.Join(t.TempDir(), "test.db")
+			analyst := key(t, c, ledger.RoleAnalyst)
+			published(t, c)
+			s := servingAlone(t, c)
+			before := s.peak(t)
+			status, answer := s.do(t, analyst, "POST", row.path, row.body)
+			if status != row.status || !strings.Contains(answer, row.says) {
+				t.Errorf("%d %.500s", status, answer)
+			}
+			took := (s.peak(t) - before) / (longestBody / 1e6)
+			t.Logf("%.1f times its length", took)
+			if took > row.most {
+				t.Errorf("it takes %.1f times its length, want %.0f times at most", took, row.most)
+			}
+		})
+	}
+}
+
+// published puts the contracts into the store.
+func published(t *testing.T, c Config) {
+	t.Helper()
+	store, err := open.Ledger(t.Context(), c.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if _, err := publish(t.Context(), store, c.Contracts, 1); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -92,16 +92,16 @@ const maxAttributes = 100
 
 func attributes(o engine.Object) []attribute {
 	var shown []attribute
-	for i, key := range o.Keys() {
+	members := o.Members()
+	for i, m := range members {
 		if i == maxAttributes {
-			return append(shown, attribute{"…", fmt.Sprintf("%d more", len(o.Keys())-i)})
+			return append(shown, attribute{"…", fmt.Sprintf("%d more", len(members)-i)})
 		}
-		value := o.Lookup(key)
-		text, ok := value.Scalar()
+		text, ok := m.Value.Scalar()
 		if !ok {
-			text = value.Text()
+			text = m.Value.Text()
 		}
-		shown = append(shown, attribute{key, text})
+		shown = append(shown, attribute{m.Name, text})
 	}
 	return shown
 }
