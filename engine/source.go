@@ -34,6 +34,8 @@ type Connection struct {
 type Source struct {
 	Name  string
 	Trust Trust
+	// Override is the operator's word on Trust; UnknownTrust for none.
+	Override Trust
 	// Present: a source that is absent makes missing_fact_source hold (decision D11).
 	Present   bool
 	Watermark *Instant
@@ -65,20 +67,19 @@ func Sources(connections []Connection, unavailable []string) map[string]Source {
 
 func mergeConnections(name string, providers []Connection) Source {
 	s := Source{Name: name, Present: present(providers)}
-	override := UnknownTrust
 	for _, c := range providers {
 		s.Trust = lowerTrust(s.Trust, c.Trust)
-		override = lowerTrust(override, c.Override)
+		s.Override = lowerTrust(s.Override, c.Override)
 		s.ClockSkew = max(s.ClockSkew, c.ClockSkew)
 		if c.Watermark != nil && (s.Watermark == nil || *c.Watermark < *s.Watermark) {
 			s.Watermark = c.Watermark
 		}
 	}
-	if override != UnknownTrust {
-		s.Trust = override
-	}
 	if name == AgentSource {
-		s.Trust = SelfReported
+		s.Trust, s.Override = SelfReported, UnknownTrust
+	}
+	if s.Override != UnknownTrust {
+		s.Trust = s.Override
 	}
 	return s
 }
@@ -96,15 +97,23 @@ func lowerTrust(a, b Trust) Trust {
 
 // present is decision D11 without the unavailable list.
 func present(providers []Connection) bool {
-	delivered := false
+	delivered, failing, providing := false, false, 0
 	for _, c := range providers {
 		if c.Health == Healthy || c.Health == Syncing {
 			return true
 		}
 		delivered = delivered || c.Delivered
+		failing = failing || c.Health == Failing
+		if c.provides() {
+			providing++
+		}
 	}
-	if len(providers) == 1 && providers[0].Health == Failing {
-		return false
-	}
-	return delivered
+	onlyOneFails := failing && providing == 1
+	return delivered && !onlyOneFails
+}
+
+// provides is false of a connection that is there only because an operator set
+// the trust or the clock skew of its source.
+func (c *Connection) provides() bool {
+	return c.Health != NoHealth || c.Delivered || c.Watermark != nil
 }

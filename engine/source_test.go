@@ -16,6 +16,9 @@ func TestD11_ASourceIsPresent(t *testing.T) {
 	connector := func(health engine.Health, delivered bool) engine.Connection {
 		return engine.Connection{Source: "stripe", Name: "connector", Health: health, Delivered: delivered}
 	}
+	// operators is what is kept of a source's trust or clock skew where no fact was ever pushed.
+	operators := engine.Connection{Source: "stripe", Override: engine.Shared, ClockSkew: 30}
+	watermark := engine.Instant(10)
 	for _, row := range []struct {
 		name        string
 		connections []engine.Connection
@@ -30,6 +33,11 @@ func TestD11_ASourceIsPresent(t *testing.T) {
 		{"InErrorAndTheOnlyProvider", []engine.Connection{connector(engine.Failing, true)}, nil, false},
 		{"InErrorBesideOneThatDelivered", []engine.Connection{connector(engine.Failing, false), api(true)}, nil, true},
 		{"InErrorBesideOneThatNeverDelivered", []engine.Connection{connector(engine.Failing, false), api(false)}, nil, false},
+		{"TheOperatorsWordAlone", []engine.Connection{operators}, nil, false},
+		{"InErrorBesideTheOperatorsWord", []engine.Connection{operators, connector(engine.Failing, true)}, nil, false},
+		{"InErrorBesideAWatermark", []engine.Connection{{Source: "stripe", Watermark: &watermark}, connector(engine.Failing, true)}, nil, true},
+		{"HealthyBesideTheOperatorsWord", []engine.Connection{operators, connector(engine.Healthy, false)}, nil, true},
+		{"TwoInError", []engine.Connection{connector(engine.Failing, true), connector(engine.Failing, false)}, nil, true},
 		{"Unavailable", []engine.Connection{connector(engine.Healthy, true)}, []string{"stripe"}, false},
 		{"AnotherIsUnavailable", []engine.Connection{connector(engine.Healthy, true)}, []string{"shopify"}, true},
 	} {
@@ -49,11 +57,15 @@ func TestD10_TrustOfASource(t *testing.T) {
 		{Source: "stripe", Name: "webhook", Trust: engine.Independent, Watermark: &late, ClockSkew: 5},
 		{Source: "stripe", Name: engine.FactsAPI, Trust: engine.Shared, Watermark: &early},
 		{Source: "crm", Trust: engine.Shared, Override: engine.Independent},
+		{Source: "bank", Name: "poll", Trust: engine.Shared, Watermark: &late, Delivered: true},
+		{Source: "bank", ClockSkew: 30},
 		{Source: engine.AgentSource, Trust: engine.Independent, Override: engine.Independent},
 	}
 	want := map[string]engine.Source{
 		"stripe": {Name: "stripe", Trust: engine.Shared, Watermark: &early, ClockSkew: 5},
-		"crm":    {Name: "crm", Trust: engine.Independent},
+		"crm":    {Name: "crm", Trust: engine.Independent, Override: engine.Independent},
+		// A clock skew alone says nothing of trust, watermark and presence.
+		"bank": {Name: "bank", Trust: engine.Shared, Watermark: &late, Present: true, ClockSkew: 30},
 		// Facts made from agent spans stay self-reported, whatever a setting says.
 		"otel": {Name: "otel", Trust: engine.SelfReported},
 	}

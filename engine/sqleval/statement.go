@@ -145,7 +145,7 @@ func sources(d primitive.Dialect) string {
     max(s.clock_skew) AS clock_skew,
     CASE WHEN %s THEN 0
       WHEN max(CASE WHEN s.health IN ('healthy', 'syncing') THEN 1 ELSE 0 END) = 1 THEN 1
-      WHEN count(*) = 1 AND min(s.health) = 'error' THEN 0
+      WHEN count(*) FILTER (WHERE s.health IS NOT NULL OR s.delivered = 1 OR s.watermark IS NOT NULL) = 1 AND min(s.health) = 'error' THEN 0
       ELSE max(s.delivered) END AS present
   FROM sources s WHERE s.tenant_id = %s GROUP BY s.source`,
 		primitive.Literal(engine.AgentSource), engine.SelfReported, d.Unavailable("s.source"), d.Tenant)

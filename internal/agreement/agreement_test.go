@@ -159,11 +159,11 @@ func load(ctx context.Context, tx ledger.Tx, one Case, c *contract.Contract, ord
 }
 
 func ingest(ctx context.Context, tx ledger.Tx, one Case, order *rand.Rand) error {
-	batches := []ledger.FactBatch{{Facts: one.Facts, Links: one.Links, Trust: engine.Shared}}
+	batches := []ledger.FactBatch{{Facts: one.Facts, Links: one.Links, Connection: one.Connection, Trust: engine.Shared}}
 	if order != nil {
 		batches = batches[:0]
 		for _, f := range append(slices.Clone(one.Facts), one.Facts...) { // redelivered too
-			batches = append(batches, ledger.FactBatch{Facts: []engine.Fact{f}, Trust: engine.Shared})
+			batches = append(batches, ledger.FactBatch{Facts: []engine.Fact{f}, Connection: one.Connection, Trust: engine.Shared})
 		}
 		for _, l := range one.Links {
 			reversed := engine.Link{SubjectID: l.LinkedSubjectID, LinkedSubjectID: l.SubjectID}
@@ -193,7 +193,7 @@ func foreign(one Case) []ledger.FactBatch {
 			facts = append(facts, f)
 		}
 	}
-	return []ledger.FactBatch{{Facts: facts, Trust: engine.Shared}}
+	return []ledger.FactBatch{{Facts: facts, Connection: one.Connection, Trust: engine.Shared}}
 }
 
 func evaluate(ctx context.Context, tx ledger.Tx, one Case, c *contract.Contract, claims []string) (map[string]answer, error) {

@@ -19,6 +19,8 @@ type Case struct {
 	Actions  []engine.Action
 	Facts    []engine.Fact
 	Links    []engine.Link
+	// Connection is over which the facts come.
+	Connection string
 	// Settings change connections after the facts were ingested.
 	Settings    []ledger.ConnectionSetting
 	Unavailable []string
@@ -35,7 +37,9 @@ var (
 	attrs    = []string{"amount", "status", "who", "a.b"}
 	params   = []string{"amount", "reason", "who"}
 	subjects = []string{"order_1", "order_1", "order_1", "order_2", "ticket_9", "Straße 'x' \\ \"y\"", "order_1 "}
-	agents   = []string{"", "bot-a", "bot-b", "internal"}
+	// The facts API, and a connector.
+	connections = []string{engine.FactsAPI, "connector"}
+	agents      = []string{"", "bot-a", "bot-b", "internal"}
 )
 
 // base is the time around which everything happens; it is 10 minutes, the
@@ -66,6 +70,7 @@ func Generate(t *rapid.T, contractID string) Case {
 		Actions:     rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Action { return action(t, contractID) }), 1, 24).Draw(t, "actions"),
 		Facts:       rapid.SliceOfN(rapid.Custom(fact), 0, 24).Draw(t, "facts"),
 		Links:       rapid.SliceOfN(rapid.Custom(link), 0, 3).Draw(t, "links"),
+		Connection:  rapid.SampledFrom(connections).Draw(t, "came over"),
 		Settings:    rapid.SliceOfN(rapid.Custom(setting), 0, 3).Draw(t, "settings"),
 		Unavailable: rapid.SliceOfNDistinct(rapid.SampledFrom(sources), 0, 1, rapid.ID[string]).Draw(t, "unavailable"),
 		Foreign:     rapid.SliceOfN(rapid.Custom(foreignFact), 1, 3).Draw(t, "foreign"),
@@ -162,16 +167,20 @@ func link(t *rapid.T) engine.Link {
 func setting(t *rapid.T) ledger.ConnectionSetting {
 	s := ledger.ConnectionSetting{
 		Source: rapid.SampledFrom(sources).Draw(t, "source"),
-		Name:   rapid.SampledFrom([]string{engine.FactsAPI, "connector"}).Draw(t, "connection"),
+		Name:   rapid.SampledFrom(connections).Draw(t, "connection"),
 	}
 	health := rapid.SampledFrom([]engine.Health{engine.NoHealth, engine.Healthy, engine.Syncing, engine.Failing}).Draw(t, "health")
 	trust := rapid.SampledFrom([]engine.Trust{engine.SelfReported, engine.Shared, engine.Independent}).Draw(t, "trust")
 	skew := engine.Duration(rapid.SampledFrom([]int64{0, 60, 120}).Draw(t, "skew"))
-	s.Health, s.Trust, s.ClockSkew = &health, &trust, &skew
+	s.ClockSkew = &skew
 	if rapid.Bool().Draw(t, "overridden") {
 		override := rapid.SampledFrom([]engine.Trust{engine.SelfReported, engine.Independent}).Draw(t, "override")
 		s.Override = &override
 	}
+	if rapid.IntRange(0, 2).Draw(t, "of the operator alone") == 0 {
+		return s
+	}
+	s.Health, s.Trust = &health, &trust
 	if rapid.Bool().Draw(t, "has watermark") {
 		watermark := base + engine.Instant(rapid.SampledFrom([]int64{-60, 600, 1200, 9000}).Draw(t, "watermark"))
 		s.Watermark = &watermark
