@@ -20,7 +20,7 @@ type NearMiss struct {
 	Code       string   `json:"code" doc:"the reason code of that check"`
 	Miss       string   `json:"miss" enum:"before,after,since,source,attributes,subject" doc:"the one thing that is otherwise: it occurred before or after it counts, came since the verification, or is of another source, of other attributes or of a subject that is spelled differently"`
 	OffSeconds int64    `json:"off_seconds" doc:"how far outside the time in which it counts; 0 within"`
-	Text       string   `json:"text" doc:"the same for people, like: occurred 15s before the action was requested"`
+	Text       string   `json:"text" doc:"the same for people, like: occurred 15s before the action was requested (a clock?)"`
 	Fact       NearFact `json:"fact"`
 }
 
@@ -269,7 +269,10 @@ func (w wanted) beforeInWords(a *engine.Action, m *miss) string {
 	if skew := w.skew(m.source); skew > 0 {
 		text += fmt.Sprintf(", more than the clock skew of %s explains", skew)
 	}
-	if wholeHours(early) {
+	switch {
+	case early < nearRequest:
+		text += " (a clock?)"
+	case wholeHours(early):
 		text += " (a time zone?)"
 	}
 	return text
@@ -291,10 +294,12 @@ func (w wanted) afterInWords(a *engine.Action, m *miss) string {
 }
 
 // mostOffset is the largest offset from UTC that a time zone has, and nearHour how
-// far beside it an effect is taken to follow its request, or to precede it.
+// far beside it an effect is taken to follow its request, or to precede it. Less
+// than nearRequest before the request, a clock is likely that is off (decision D29).
 const (
-	mostOffset = 14 * engine.Hour
-	nearHour   = 5 * engine.Minute
+	mostOffset  = 14 * engine.Hour
+	nearHour    = 5 * engine.Minute
+	nearRequest = 5 * engine.Minute
 )
 
 // wholeHours says whether a distance from the request is so near to a whole number

@@ -44,7 +44,7 @@ func TestNearMissesAreShownWithOneAction(t *testing.T) {
 		hints = append(hints, check.Description+": "+m.Fact.RawRef+" ("+trust+") "+m.Text)
 	}
 	want := []string{
-		"stripe refund_created: re_1 (shared) occurred 15s before the action was requested",
+		"stripe refund_created: re_1 (shared) occurred 15s before the action was requested (a clock?)",
 		"crm note_added: crm_1 (shared) occurred 1h 45m after its window of 15m closed, 2h after the action was requested (a time zone?)",
 		`messaging customer_notified: msg_1 (shared) is about "ORDER_10231", and not about "order_10231"`,
 	}
@@ -85,7 +85,7 @@ func TestNearMissesAreOfTheActionThatWasVerified(t *testing.T) {
 	}
 	hinted("")
 	f.must(t, http.StatusOK, ledger.RoleAnalyst, "POST", "/v1/actions/verify", `{"action_id": "act_1"}`)
-	hinted("occurred 1m before the action was requested")
+	hinted("occurred 1m before the action was requested (a clock?)")
 }
 
 // TestNearMissesEndWithTheVerdict: a check that is met has no hint, and a fact that
@@ -109,7 +109,7 @@ func TestNearMissesEndWithTheVerdict(t *testing.T) {
 		t.Errorf("without a verification: %s", got)
 	}
 	f.must(t, http.StatusOK, ledger.RoleAnalyst, "POST", "/v1/actions/verify", `{"action_id": "act_1"}`)
-	if got, want := hints(), "re_1 occurred 15s before the action was requested"; got != want {
+	if got, want := hints(), "re_1 occurred 15s before the action was requested (a clock?)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	f.must(t, http.StatusOK, ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.Replace(refunded, `"raw_ref": "re_1"`, `"raw_ref": "re_2"`, 1)))
