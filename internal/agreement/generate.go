@@ -55,7 +55,7 @@ var literals = []string{
 	`0.1`, `0.2`, `0.30`, `1e100`, `1e101`, `1e-100`, `1e-101`, `"1e999"`, `0e999`,
 	`12345678901234567890123456789012345678`, `123456789012345678901234567890123456789`, `"1.0000000000000000000000000000000000001"`,
 	`100000000000000000000000000000000000000000000`, `0.00000000000000000000000000000000000000000001`,
-	`true`, `false`, `null`, `[]`, `{}`, `[180]`, `{"amount":180}`,
+	`true`, `false`, `null`, `[]`, `{}`, `[180]`, `{"amount":180}`, `[1.80e2` + strings.Repeat(`,0.0`, 70) + `]`,
 	`"eligible"`, `"ELIGIBLE"`, `"Eligible "`, `"True"`, `"\u212a"`, `"k"`, `"K"`, `"\u00c4"`, `"\u00e4"`, `""`, `" "`, `"NaN"`, `"Infinity"`, `"0x10"`, `"1_000"`, `"1,000"`,
 	`"a/b c"`, `"bot-a"`, `"order_1"`, `"line\nbreak"`, `"\u0001"`, `"quote ' and \" \\"`, `"\ud83d\ude00"`, `"1e"`, `".5"`, `"5."`, `"--5"`, `"\t5"`, `"5\n"`, `"\u0665"`,
 }
@@ -124,12 +124,18 @@ func object(t *rapid.T, names []string, label string) engine.Object {
 		}
 		members = append(members, fmt.Sprintf("%q:%s", name, rapid.SampledFrom(values).Draw(t, label+" "+name)))
 	}
+	if rapid.IntRange(0, 7).Draw(t, label+" dense") == 0 {
+		members = slices.Insert(members, rapid.IntRange(0, len(members)).Draw(t, label+" dense at"), dense)
+	}
 	o, err := engine.ParseObject([]byte("{" + strings.Join(members, ",") + "}"))
 	if err != nil {
 		t.Fatalf("generated object: %v", err)
 	}
 	return o
 }
+
+// dense makes an object one of very many values, which is held as text.
+var dense = `"de\"n\u0073e,}":[` + strings.Repeat(`{"a\\":"]\""},`, 64) + `0]`
 
 func fact(t *rapid.T) engine.Fact {
 	return factOf(t, rapid.SampledFrom(subjects).Draw(t, "subject"))
