@@ -26,6 +26,7 @@ const (
 // their last members alone (decision D24), so that of the second one only that
 // end is stored, with how much of the first one comes before it.
 func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run) error {
+	shares := t.countsCharacters()
 	return fail("CopyVerdicts", t.copyRows(ctx, copyVerdictsSQL, verdictColumnsN, 2*len(runs), func(w *rowWriter, i int) {
 		run := &runs[i/2]
 		lens, v := engine.Outcome, &run.Outcome
@@ -40,7 +41,7 @@ func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run)
 		w.texts(v.Reasons)
 		w.bytea(v.Hash[:])
 		w.bytea(v.ChainHash[:])
-		if lens == engine.Outcome {
+		if lens == engine.Outcome || !shares {
 			w.null()
 			w.text(v.Document)
 			return
@@ -49,6 +50,14 @@ func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run)
 		w.integer(utf8.RuneCountInString(v.Document[:shared]))
 		w.text(v.Document[shared:])
 	}))
+}
+
+// countsCharacters says whether the server counts the characters of a text as Go
+// does. In a database of another encoding, such as the SQL_ASCII that initdb
+// makes in the locale C, left() would cut in other places: there every document
+// is stored whole.
+func (t *tx) countsCharacters() bool {
+	return t.db.Conn().PgConn().ParameterStatus("server_encoding") == "UTF8"
 }
 
 // sharedStart is how many bytes two texts begin with alike, up to the end of a character.
