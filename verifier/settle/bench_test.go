@@ -30,6 +30,8 @@ type world struct {
 	ledger   ledger.Ledger
 	url      string
 	contract *contract.Contract
+	// history is how many facts there are about each order from before its action.
+	history int
 }
 
 func newWorld(b *testing.B) *world {
@@ -52,7 +54,7 @@ func newWorld(b *testing.B) *world {
 	if err := l.Migrate(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	w := &world{l, url, c}
+	w := &world{ledger: l, url: url, contract: c}
 	w.update(b, func(tx ledger.Tx) error { return tx.PublishContracts(b.Context(), []*contract.Contract{c}, requested) })
 	return w
 }
@@ -99,6 +101,23 @@ func refund(b *testing.B, i int) ledger.RecordRequest {
 	}}
 }
 
+// past are n facts about order i from the days before its action.
+func past(b *testing.B, i, n int) []engine.Fact {
+	b.Helper()
+	attributes, err := engine.ParseObject([]byte(`{"status": "paid", "total": 180.0}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	made := make([]engine.Fact, n)
+	for j := range made {
+		made[j] = engine.Fact{
+			RawRef: fmt.Sprintf("evt_%d_past_%d", i, j), Source: "shopify", Type: "order_status", SubjectID: fmt.Sprintf("order_%d", i), SubjectKind: "order",
+			OccurredAt: requested.Sub(engine.Duration(j+1) * engine.Hour), Attributes: attributes,
+		}
+	}
+	return made
+}
+
 // fill records actions from..to with all their facts; they are due then.
 func (w *world) fill(b *testing.B, from, to int) (claims []string) {
 	b.Helper()
@@ -107,7 +126,7 @@ func (w *world) fill(b *testing.B, from, to int) (claims []string) {
 		var facts []engine.Fact
 		var requests []ledger.RecordRequest
 		for i := from; i < min(from+1000, to); i++ {
-			facts = append(facts, parts(b, i)...)
+			facts = append(append(facts, parts(b, i)...), past(b, i, w.history)...)
 			requests = append(requests, refund(b, i))
 			claims = append(claims, engine.ClaimID(tenant, requests[len(requests)-1].Action.ActionID))
 		}
@@ -129,16 +148,18 @@ func (w *world) fill(b *testing.B, from, to int) (claims []string) {
 // connection and on two. The goals: 3,000 a second, and half of the statement alone.
 // Beside other work on the machine the times of the processors say more: those of
 // an action in this process and in the server, settled and evaluated alone.
+// With facts=5 an order has no past; the more it has, the more there is to judge.
 func BenchmarkSettle(b *testing.B) {
-	for _, batchSize := range []int{500, 2000} {
-		b.Run(fmt.Sprintf("batch=%d", batchSize), func(b *testing.B) { benchmarkSettle(b, batchSize) })
+	for _, c := range []struct{ history, batchSize int }{{0, 500}, {0, 2000}, {20, 500}, {95, 500}} {
+		b.Run(fmt.Sprintf("facts=%d/batch=%d", c.history+5, c.batchSize), func(b *testing.B) { benchmarkSettle(b, c.history, c.batchSize) })
 	}
 }
 
-func benchmarkSettle(b *testing.B, batchSize int) {
+func benchmarkSettle(b *testing.B, history, batchSize int) {
 	const size, workers = 6000, 2
 	defer heap.Relax()() // as the sidecar does
 	w := newWorld(b)
+	w.history = history
 	server := w.server(b)
 	var settling, alone, both time.Duration
 	var settlingCPU, aloneCPU [2]time.Duration
