@@ -67,20 +67,19 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 }
 
 // current leaves runs out whose action was changed meanwhile and may not be. Where
-// that can be, it costs a round trip more; all actions are locked in it, so that
-// the order of locks stays that of all.
+// that can be, it costs a round trip more; all actions and due rows are locked in
+// it, so that the order of locks stays that of all: who gives back what is left
+// out then waits for nobody.
 func (t *tx) current(ctx context.Context, tenant string, runs []ledger.Run) ([]ledger.Run, error) {
 	judged := ledger.Judged(runs)
 	if len(judged) == 0 {
 		return runs, nil
 	}
-	claims := make([]string, len(runs))
-	for i := range runs {
-		claims[i] = runs[i].ClaimID
-	}
+	claims, leased, owners := leasesOf(runs)
 	var recorded []engine.Action
 	batch := &pgx.Batch{}
 	batch.Queue(lockClaims.Text, tenant, claims)
+	batch.Queue(heldLeases.Text, tenant, leased, owners)
 	batch.Queue(snapshotActions.Text, tenant, judged).Query(into(snapshotActions, &recorded, (&verified{}).scanAction))
 	err := t.send(ctx, "JudgedActions", batch)
 	return ledger.Current(tenant, runs, recorded), err
@@ -90,17 +89,11 @@ func (t *tx) current(ctx context.Context, tenant string, runs []ledger.Run) ([]l
 // locks the head of the chain, which it returns, in one round trip. It refuses
 // all runs when one lease is not held any more.
 func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run, ends *leaseEnds) (head ledger.ChainHead, err error) {
-	claims, ids, owners := make([]string, len(runs)), []string{}, []string{}
-	for i, run := range runs {
-		claims[i] = run.ClaimID
-		if run.Lease != nil {
-			ids, owners = append(ids, run.ClaimID), append(owners, run.Owner)
-		}
-	}
+	claims, leased, owners := leasesOf(runs)
 	var known, held []string
 	batch := &pgx.Batch{}
 	batch.Queue(lockClaims.Text, tenant, claims).Query(into(lockClaims, &known, pgx.RowTo[string]))
-	batch.Queue(heldLeases.Text, tenant, ids, owners).Query(into(heldLeases, &held, pgx.RowTo[string]))
+	batch.Queue(heldLeases.Text, tenant, leased, owners).Query(into(heldLeases, &held, pgx.RowTo[string]))
 	ends.queue(batch, tenant)
 	batch.Queue(startChain.Text, tenant, make([]byte, 32))
 	batch.Queue(lockChainHead.Text, tenant).QueryRow(func(row pgx.Row) (err error) {
@@ -111,6 +104,19 @@ func (t *tx) lockForRuns(ctx context.Context, tenant string, runs []ledger.Run, 
 		return head, err
 	}
 	return head, refuseUnheld(tenant, runs, known, held)
+}
+
+// leasesOf are the actions of runs, and those that were leased, with whom they were leased to.
+func leasesOf(runs []ledger.Run) (claims, leased, owners []string) {
+	claims, leased, owners = make([]string, len(runs)), []string{}, []string{}
+	for i := range runs {
+		run := &runs[i]
+		claims[i] = run.ClaimID
+		if run.Lease != nil {
+			leased, owners = append(leased, run.ClaimID), append(owners, run.Owner)
+		}
+	}
+	return claims, leased, owners
 }
 
 // refuseUnheld compares runs with the actions that are known and the leases that are held, both sorted.
