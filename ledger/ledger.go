@@ -156,6 +156,12 @@ type EvidenceSide interface {
 	// SetConnection sets health, trust, override, clock skew and a forward
 	// watermark of one connection; fields that are nil stay as they are.
 	SetConnection(ctx context.Context, tenant string, setting ConnectionSetting, now engine.Instant) error
+	// DueContracts are the contract versions of actions that have a due row, each once.
+	DueContracts(ctx context.Context, tenant string) ([]ContractRef, error)
+	// WakeContracts makes due, at now, every action that has a due row, parked or
+	// not, and is pinned to one of some contract versions, and returns how many that
+	// are. What is due already keeps its earlier time and its TriggeredBy.
+	WakeContracts(ctx context.Context, tenant string, contracts []ContractRef, now engine.Instant) (int, error)
 	// RejectFacts keeps evidence that could not be written, received at now,
 	// bounded. The same again only counts and moves LastAt.
 	RejectFacts(ctx context.Context, tenant string, rejected []RejectedFact, now engine.Instant) error

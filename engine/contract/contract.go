@@ -124,6 +124,18 @@ func (c *Contract) NamedSources() []string {
 	return names
 }
 
+// Reads says whether what is known of a source (trust, clock skew, presence) may
+// change a verdict: a call names it, or looks for an effect of any source.
+func (c *Contract) Reads(source string) bool {
+	return slices.ContainsFunc(c.Calls, func(call primitive.Call) bool {
+		if effect, ok := call.(primitive.Effect); ok {
+			of, _ := effect.EffectType()
+			return of == "" || slices.Contains(call.Sources(), source)
+		}
+		return slices.Contains(call.Sources(), source)
+	})
+}
+
 // SettlesAt is when the window of an action closes.
 func (c *Contract) SettlesAt(requestedAt engine.Instant) engine.Instant {
 	return requestedAt.Add(c.Window)

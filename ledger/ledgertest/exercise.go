@@ -31,6 +31,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"Contracts", exerciseContracts},
 		{"Facts", exerciseFacts},
 		{"Sources", exerciseSources},
+		{"Settings", exerciseSettings},
 		{"Rejected", exerciseRejected},
 		{"Actions", exerciseActions},
 		{"TraceContexts", exerciseTraceContexts},

@@ -270,6 +270,11 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 			}
 			return nil
 		}},
+		{"set a source", func(tx ledger.Tx) error {
+			trust, skew, health := engine.Independent, 30*engine.Second, engine.Syncing
+			_, err := ledger.SetSource(t.Context(), tx, tenant, ledger.SourceSetting{Source: "stripe", Trust: &trust, ClockSkew: &skew, Connection: "poll", Health: &health}, noon)
+			return err
+		}},
 		{"drop what is old", func(tx ledger.Tx) error {
 			page := ledger.ExpiryPage{Horizon: noon.Add(engine.Week), Limit: 10, Now: noon.Add(engine.Week)}
 			if _, err := tx.ExpireFacts(t.Context(), tenant, page); err != nil {
@@ -290,11 +295,11 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 	}
 	for role, may := range map[string][]string{
 		"countersign_record":                      {"record actions", "ingest what agents say"},
-		"countersign_evidence":                    {"ingest facts", "ingest what agents say", "reject facts"},
+		"countersign_evidence":                    {"ingest facts", "ingest what agents say", "reject facts", "set a source"},
 		"countersign_verify":                      {"verify", "read", "lease and park", "deliver to webhooks", "keep keys"},
 		"countersign_read":                        {"read"},
 		"countersign_read, countersign_retention": {"read", "drop what is old"},
-		"countersign_record, countersign_evidence, countersign_verify": {"record actions", "ingest facts", "ingest what agents say", "verify", "read", "lease and park", "deliver to webhooks", "keep keys", "reject facts"},
+		"countersign_record, countersign_evidence, countersign_verify": {"record actions", "ingest facts", "ingest what agents say", "verify", "read", "lease and park", "deliver to webhooks", "keep keys", "reject facts", "set a source"},
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-otel/countersign/engine"
+	"github.com/countersign-otel/countersign/ledger"
 )
 
 var (
@@ -15,6 +16,8 @@ var (
 	wakeSubjects  = named("WakeSubjects")
 	wakeReversed  = named("WakeReversed")
 	wakeReaders   = named("WakeReaders")
+	dueContracts  = named("DueContracts")
+	wakeContracts = named("WakeContracts")
 	reversalTypes = named("ReversalTypes")
 )
 
@@ -203,4 +206,20 @@ func (t *tx) wakeReaders(ctx context.Context, tenant string, e evidence, now eng
 		sources, before, after = append(sources, w.source), append(before, w.before), append(after, w.after)
 	}
 	return collect(ctx, t, wakeReaders, pgx.RowTo[string], tenant, now, sources, before, after)
+}
+
+// DueContracts implements ledger.EvidenceSide.
+func (t *tx) DueContracts(ctx context.Context, tenant string) ([]ledger.ContractRef, error) {
+	return collect(ctx, t, dueContracts, pgx.RowToStructByPos[ledger.ContractRef], tenant)
+}
+
+// WakeContracts implements ledger.EvidenceSide.
+func (t *tx) WakeContracts(ctx context.Context, tenant string, contracts []ledger.ContractRef, now engine.Instant) (int, error) {
+	ids, versions := make([]string, len(contracts)), make([]int32, len(contracts))
+	for i, ref := range contracts {
+		ids[i], versions[i] = ref.ID, int32(ref.Version)
+	}
+	woken, err := t.execute(ctx, wakeContracts, tenant, now, ids, versions)
+	t.wake = t.wake || woken > 0
+	return int(woken), err
 }

@@ -12,6 +12,8 @@ import (
 
 var (
 	wake              = fixed.Named("Wake")
+	dueContracts      = fixed.Named("DueContracts")
+	wakeContracts     = fixed.Named("WakeContracts")
 	dueTenants        = fixed.Named("DueTenants")
 	leaseDue          = fixed.Named("LeaseDue")
 	makeDue           = fixed.Named("MakeDue")
@@ -45,6 +47,24 @@ func (t *tx) wakeAll(ctx context.Context, tenant string, wakes wakeList, now eng
 	t.wake = true
 	_, err := t.execute(ctx, wake, tenant, rows.parameter(), now)
 	return err
+}
+
+// DueContracts implements ledger.EvidenceSide.
+func (t *tx) DueContracts(ctx context.Context, tenant string) ([]ledger.ContractRef, error) {
+	return collect(ctx, t, dueContracts, func(scan scan) (ref ledger.ContractRef, err error) {
+		return ref, scan(&ref.ID, &ref.Version)
+	}, tenant)
+}
+
+// WakeContracts implements ledger.EvidenceSide.
+func (t *tx) WakeContracts(ctx context.Context, tenant string, contracts []ledger.ContractRef, now engine.Instant) (int, error) {
+	var rows batch
+	for _, ref := range contracts {
+		rows.row().text(ref.ID).integer(int64(ref.Version))
+	}
+	woken, err := t.execute(ctx, wakeContracts, tenant, rows.parameter(), now)
+	t.wake = t.wake || woken > 0
+	return int(woken), err
 }
 
 // DueTenants implements ledger.Verification.

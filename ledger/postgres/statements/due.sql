@@ -111,6 +111,37 @@ FROM locked k
 WHERE d.tenant_id = $1 AND d.claim_id = k.claim_id
 RETURNING d.claim_id;
 
+-- The contract versions under which something waits.
+-- name: DueContracts
+SELECT DISTINCT c.contract_id, c.contract_version
+FROM due d CROSS JOIN LATERAL (
+  SELECT c.contract_id, c.contract_version FROM claims c
+  WHERE c.tenant_id = $1 AND c.claim_id = d.claim_id
+  OFFSET 0 -- a look-up per row that waits, not a walk through all that the tenant has
+) c
+WHERE d.tenant_id = $1
+ORDER BY c.contract_id, c.contract_version;
+
+-- Wakes what has a due row and is pinned to one of some contract versions.
+-- name: WakeContracts
+WITH locked AS MATERIALIZED (
+  SELECT d.claim_id
+  FROM due d CROSS JOIN LATERAL (
+    SELECT c.contract_id, c.contract_version FROM claims c
+    WHERE c.tenant_id = $1 AND c.claim_id = d.claim_id
+    OFFSET 0
+  ) c JOIN unnest($3::text[], $4::integer[]) AS n(contract_id, version) ON n.contract_id = c.contract_id AND n.version = c.contract_version
+  WHERE d.tenant_id = $1
+  ORDER BY d.claim_id
+  FOR UPDATE OF d
+)
+UPDATE due d
+SET due_at = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL THEN least(d.due_at, $2) ELSE $2 END,
+  triggered_by = CASE WHEN d.lease_owner IS NULL AND d.parked_at IS NULL AND d.due_at <= $2 THEN d.triggered_by ELSE 'recheck' END,
+  generation = d.generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL, made = false
+FROM locked k
+WHERE d.tenant_id = $1 AND d.claim_id = k.claim_id;
+
 -- Across tenants, the one that waits longest first. Links to look at again are
 -- work too, and come before any other.
 -- name: DueTenants

@@ -8,6 +8,22 @@ ON CONFLICT (tenant_id, claim_id) DO UPDATE SET
   triggered_by = CASE WHEN lease_owner IS NULL AND parked_at IS NULL AND due_at <= excluded.due_at THEN triggered_by ELSE excluded.triggered_by END,
   generation = generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL, made = 0;
 
+-- The contract versions under which something waits.
+-- name: DueContracts
+SELECT DISTINCT c.contract_id, c.contract_version
+FROM due d CROSS JOIN claims c ON c.tenant_id = d.tenant_id AND c.claim_id = d.claim_id
+WHERE d.tenant_id = ?1
+ORDER BY c.contract_id, c.contract_version;
+
+-- Wakes what has a due row and is pinned to one of some contract versions.
+-- name: WakeContracts
+UPDATE due SET
+  due_at = CASE WHEN lease_owner IS NULL AND parked_at IS NULL THEN min(due_at, ?3) ELSE ?3 END,
+  triggered_by = CASE WHEN lease_owner IS NULL AND parked_at IS NULL AND due_at <= ?3 THEN triggered_by ELSE 'recheck' END,
+  generation = generation + 1, attempts = 0, parked_at = NULL, parked_error = NULL, made = 0
+WHERE tenant_id = ?1 AND (SELECT (c.contract_id, c.contract_version) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?2))
+  FROM claims c WHERE c.tenant_id = ?1 AND c.claim_id = due.claim_id);
+
 -- Looks across tenants.
 -- name: DueTenants
 SELECT t.tenant_id FROM tenants t
