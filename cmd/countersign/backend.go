@@ -30,6 +30,7 @@ type backend interface {
 	Push(ctx context.Context, body []byte) (api.Pushed, error)
 	// Contracts are the latest version of each, or all versions of one id.
 	Contracts(ctx context.Context, id string) (api.ContractList, error)
+	Sources(ctx context.Context) (api.SourceList, error)
 	Orphans(ctx context.Context, query api.OrphanQuery) (api.OrphanList, error)
 	Rejected(ctx context.Context, query api.RejectedQuery) (api.RejectedList, error)
 	DeadLetters(ctx context.Context, filter ledger.DeadLetterFilter) (api.DeadLetterList, error)

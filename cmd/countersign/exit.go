@@ -64,7 +64,7 @@ func exitCode(err error) int {
 // refusals are what the domain does not take: the caller has to change it.
 var refusals = []error{
 	engine.ErrAction, engine.ErrFact, engine.ErrInstant, engine.ErrObject, engine.ErrTrust, engine.ErrDuration,
-	ledger.ErrUnknownContract, ledger.ErrCycle, keys.ErrRequest, open.ErrURL, serve.ErrConfig,
+	ledger.ErrUnknownContract, ledger.ErrCycle, ledger.ErrSetting, keys.ErrRequest, open.ErrURL, serve.ErrConfig,
 }
 
 func isAny(err error, any ...error) bool {

@@ -88,6 +88,10 @@ func (l *local) Contracts(ctx context.Context, id string) (api.ContractList, err
 	return l.service.Contract(ctx, l.caller, id)
 }
 
+func (l *local) Sources(ctx context.Context) (api.SourceList, error) {
+	return l.service.Sources(ctx, l.caller)
+}
+
 func (l *local) Orphans(ctx context.Context, query api.OrphanQuery) (api.OrphanList, error) {
 	return l.service.Orphans(ctx, l.caller, query)
 }

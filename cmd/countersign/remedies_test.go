@@ -20,7 +20,7 @@ func TestNoStoreThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countersign.db")
 	store := "sqlite:" + path
 	for _, args := range [][]string{
-		{"actions", "list"}, {"actions", "wait", "a"}, {"keys", "list"}, {"keys", "create", "--role", "viewer"},
+		{"actions", "list"}, {"actions", "wait", "a"}, {"keys", "list"}, {"sources", "list"}, {"sources", "set", "crm", "--trust", "shared"}, {"keys", "create", "--role", "viewer"},
 		{"log", "verify"}, {"report", "orphans"}, {"contracts", "list"}, {"contracts", "publish", "../../contracts"},
 	} {
 		badInput{

@@ -89,6 +89,11 @@ func (r *remote) Contracts(ctx context.Context, id string) (list api.ContractLis
 	return list, err
 }
 
+func (r *remote) Sources(ctx context.Context) (list api.SourceList, err error) {
+	_, err = r.call(ctx, http.MethodGet, "/v1/sources", nil, nil, &list)
+	return list, err
+}
+
 func (r *remote) Orphans(ctx context.Context, q api.OrphanQuery) (list api.OrphanList, err error) {
 	values := url.Values{}
 	set(values, "source", q.Source)

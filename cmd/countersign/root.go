@@ -48,7 +48,7 @@ Exit codes: 0 done, 1 the answer is no, 2 usage, 3 could not.`,
 	root.Version = thisVersion().text()
 	root.SetVersionTemplate("countersign {{.Version}}\n")
 	root.AddCommand(
-		newServe(t), newMigrate(t), newContracts(t), newActions(t), newFacts(t), newReport(t),
+		newServe(t), newMigrate(t), newContracts(t), newActions(t), newFacts(t), newSources(t), newReport(t),
 		newRules(t), newCollector(t), newKeys(t), newWebhooks(t), newLog(t), newRetention(t), newBench(t), newVersion(t),
 	)
 	return root

@@ -193,11 +193,12 @@ type SourceList struct {
 type SourceState struct {
 	Source           string            `json:"source"`
 	Trust            *engine.Trust     `json:"trust" enum:"self_reported,shared,independent"`
+	Override         *engine.Trust     `json:"trust_override" enum:"self_reported,shared,independent" doc:"the operator's word on trust, which holds; null for none"`
 	Present          bool              `json:"present" doc:"missing_fact_source does not hold"`
 	Watermark        *engine.Instant   `json:"watermark" doc:"everything up to then has been sent"`
 	Lag              *string           `json:"lag" doc:"how far the watermark is behind now, like 2h 10m; null without a watermark"`
 	BehindSeconds    *int64            `json:"behind_seconds" doc:"the same in seconds"`
-	ClockSkewSeconds int64             `json:"clock_skew_seconds"`
+	ClockSkewSeconds int64             `json:"clock_skew_seconds" doc:"how much too early it may stamp an effect"`
 	Connections      []ConnectionState `json:"connections"`
 }
 
@@ -211,8 +212,8 @@ type ConnectionState struct {
 	Watermark *engine.Instant `json:"watermark"`
 }
 
-// factsAPI is how the connection without a name is shown.
-const factsAPI = "facts_api"
+// FactsAPI is how the connection without a name is shown.
+const FactsAPI = "facts_api"
 
 // Sources is GET /sources.
 func (s *Service) Sources(ctx context.Context, caller Caller) (SourceList, error) {
@@ -230,23 +231,28 @@ func (s *Service) Sources(ctx context.Context, caller Caller) (SourceList, error
 	slices.SortFunc(connections, func(a, b engine.Connection) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
-	merged, now := engine.Sources(connections, nil), s.Now()
-	list := SourceList{Sources: make([]SourceState, 0, len(merged))}
-	for _, c := range connections {
-		n := len(list.Sources)
-		if n == 0 || list.Sources[n-1].Source != c.Source {
-			list.Sources = append(list.Sources, sourceState(merged[c.Source], now))
+	list := SourceList{Sources: []SourceState{}}
+	for len(connections) > 0 {
+		n := 1
+		for n < len(connections) && connections[n].Source == connections[0].Source {
 			n++
 		}
-		list.Sources[n-1].Connections = append(list.Sources[n-1].Connections, connectionState(c))
+		list.Sources = append(list.Sources, DescribeSource(connections[0].Source, connections[:n], s.Now()))
+		connections = connections[n:]
 	}
 	return list, nil
 }
 
-func sourceState(source engine.Source, now engine.Instant) SourceState {
+// DescribeSource is what GET /sources says of the source that some connections provide.
+func DescribeSource(name string, connections []engine.Connection, now engine.Instant) SourceState {
+	source := engine.Sources(connections, nil)[name]
 	state := SourceState{
-		Source: source.Name, Trust: known(source.Trust), Present: source.Present,
+		Source: name, Trust: known(source.Trust), Override: known(source.Override), Present: source.Present,
 		Watermark: source.Watermark, ClockSkewSeconds: int64(source.ClockSkew),
+		Connections: make([]ConnectionState, len(connections)),
+	}
+	for i, c := range connections {
+		state.Connections[i] = connectionState(c)
 	}
 	if source.Watermark != nil {
 		behind := max(int64(now-*source.Watermark), 0)
@@ -259,7 +265,7 @@ func sourceState(source engine.Source, now engine.Instant) SourceState {
 func connectionState(c engine.Connection) ConnectionState {
 	state := ConnectionState{c.Name, nil, known(c.Trust), known(c.Override), c.Delivered, c.Watermark}
 	if c.Name == engine.FactsAPI {
-		state.Name = factsAPI
+		state.Name = FactsAPI
 	}
 	if c.Health != engine.NoHealth {
 		state.Health = &c.Health
