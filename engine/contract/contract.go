@@ -128,11 +128,12 @@ func (c *Contract) NamedSources() []string {
 // change a verdict: a call names it, or looks for an effect of any source.
 func (c *Contract) Reads(source string) bool {
 	return slices.ContainsFunc(c.Calls, func(call primitive.Call) bool {
+		ofAny := false
 		if effect, ok := call.(primitive.Effect); ok {
-			of, _ := effect.EffectType()
-			return of == "" || slices.Contains(call.Sources(), source)
+			named, _ := effect.EffectType()
+			ofAny = named == ""
 		}
-		return slices.Contains(call.Sources(), source)
+		return ofAny || slices.Contains(call.Sources(), source)
 	})
 }
 
