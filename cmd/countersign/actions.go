@@ -243,7 +243,7 @@ func printSummary(t *terminal, s api.Counts) error {
 		count int
 	}{
 		{"PASS", s.Pass}, {"FAIL", s.Fail}, {"UNKNOWN", s.Unknown}, {"not verified", s.Unverified}, {"total", s.Total},
-		{"of these PENDING", s.Pending}, {"of these COMPENSATED", s.Compensated},
+		{"of these PENDING, counted above by their verdict so far", s.Pending}, {"of these COMPENSATED", s.Compensated},
 	} {
 		t.printf("%7d  %s\n", line.count, t.style.verdict(line.word))
 	}

@@ -363,7 +363,7 @@ func TestContractsList(t *testing.T) {
 	t.Parallel()
 	store := migrated(t)
 	badInput{args: []string{"contracts", "list", "--store", store}, stdout: "no contract is published; countersign contracts publish does it\n"}.check(t)
-	badInput{args: []string{"contracts", "list", "nope", "--store", store}, code: exitNo, stderr: "countersign: no contract \"nope\" is published\n"}.check(t)
+	badInput{args: []string{"contracts", "list", "nope", "--store", store}, code: exitNo, stderr: "countersign: no contract \"nope\" is published; contracts list, or GET /v1/contracts, names those that are\n"}.check(t)
 	badInput{
 		args: []string{"contracts", "list", "a", "b", "--store", store}, code: exitUsage,
 		stderr: "countersign: countersign contracts list takes the id of one contract or nothing, got 2 arguments\nsee: countersign contracts list --help\n",

@@ -76,9 +76,13 @@ func isAny(err error, any ...error) bool {
 	return false
 }
 
-// problemCode is for what the API answers: not found is a no, a body that it
-// does not take is the caller's, everything else could not be done.
+// problemCode is for what the API answers: not found, and a conflict with what is
+// recorded, is a no; a body that it does not take is the caller's; everything else,
+// such as an action that is parked, could not be done.
 func problemCode(p *api.Problem) int {
+	if p.Code == api.CodeConflict {
+		return exitNo
+	}
 	switch p.Status {
 	case http.StatusNotFound:
 		return exitNo

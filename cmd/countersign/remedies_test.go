@@ -77,6 +77,10 @@ func TestRemedies(t *testing.T) {
 			stderr: "countersign: invalid argument \"2\" for \"--timeout\" flag: time: missing unit in duration \"2\"; write one with it, like 90s or 20m\nsee: countersign actions wait --help\n",
 		},
 		{
+			name: "a length of time in words", args: []string{"sources", "set", "crm", "--clock-skew", "thirty"}, code: exitUsage,
+			stderr: "countersign: invalid argument \"thirty\" for \"--clock-skew\" flag: time: invalid duration \"thirty\"; write one like 90s or 20m\nsee: countersign sources set --help\n",
+		},
+		{
 			name: "the version as a flag", args: []string{"--version"}, code: exitDone, stdout: "countersign " + thisVersion().text() + "\n",
 		},
 		{

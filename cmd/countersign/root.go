@@ -40,8 +40,11 @@ Exit codes: 0 done, 1 the answer is no, 2 usage, 3 could not.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().VarP(&t.format, "output", "o", "what to print: text for people, json for programs")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if strings.Contains(err.Error(), "missing unit in duration") {
+		switch {
+		case strings.Contains(err.Error(), "missing unit in duration"):
 			err = fmt.Errorf("%w; write one with it, like 90s or 20m", err)
+		case strings.Contains(err.Error(), "invalid duration"):
+			err = fmt.Errorf("%w; write one like 90s or 20m", err)
 		}
 		return usagef("%w\nsee: %s --help", err, cmd.CommandPath())
 	})

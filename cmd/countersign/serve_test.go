@@ -137,7 +137,7 @@ func TestServer(t *testing.T) {
 		{"viewer", []string{"actions", "list", "--verdict", "fail"}, exitDone, "ACTION  SUBJECT  REQUESTED  OUTCOME  POLICY  HEADLINE\n", "no recorded action matches\n"},
 		{"viewer", []string{"actions", "list"}, exitDone, "ACTION          SUBJECT      REQUESTED             OUTCOME  POLICY  HEADLINE\n" +
 			"act_refund_001  order_10231  2026-09-28T10:42:00Z  -        -       UNVERIFIED — recorded, not verified yet\n", ""},
-		{"viewer", []string{"actions", "summary"}, exitDone, "      0  PASS\n      0  FAIL\n      0  UNKNOWN\n      1  not verified\n      1  total\n      0  of these PENDING\n      0  of these COMPENSATED\n", ""},
+		{"viewer", []string{"actions", "summary"}, exitDone, "      0  PASS\n      0  FAIL\n      0  UNKNOWN\n      1  not verified\n      1  total\n      0  of these PENDING, counted above by their verdict so far\n      0  of these COMPENSATED\n", ""},
 		{"viewer", []string{"facts", "rejected", "--source", "stripe", "--since", "7d"}, exitDone, "nothing was rejected\n", ""},
 		{"viewer", []string{"report", "orphans"}, exitDone, "no orphans among 9 expected effects\n", ""},
 	} {

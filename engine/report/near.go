@@ -257,7 +257,7 @@ func (w wanted) words(a *engine.Action, m *miss) string {
 	case MissSubject:
 		return fmt.Sprintf("is about %q, and not about %q", m.fact.SubjectID, a.SubjectID)
 	}
-	return "came since this verification"
+	return "came since this verification; verify the action again"
 }
 
 func (w wanted) beforeInWords(a *engine.Action, m *miss) string {

@@ -102,7 +102,7 @@ var nearMisses = []nearly{
 		want: []string{`stripe.refund_created@5 subject 0: is about "ORDER ", and not about "order"`},
 	}, {
 		name: "CameSince", blocks: oneEffect, facts: []engine.Fact{refundOf("stripe", -5)}, late: []engine.Fact{refundOf("stripe", 5)},
-		want: []string{"stripe.refund_created@5 since 0: came since this verification"},
+		want: []string{"stripe.refund_created@5 since 0: came since this verification; verify the action again"},
 	}, {
 		name: "TheLikelierFirst", blocks: oneEffect, facts: []engine.Fact{refundOf("stripe", 3*day), refundOf("shopify", 5), about(refundOf("stripe", 5), "ORDER")},
 		want: []string{"shopify.refund_created@5 source 0: is of shopify, and not of stripe"},

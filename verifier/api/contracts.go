@@ -38,7 +38,7 @@ func (s *Service) ListContracts(ctx context.Context, caller Caller) (ContractLis
 func (s *Service) Contract(ctx context.Context, caller Caller, id string) (ContractList, error) {
 	list, err := s.contracts(ctx, caller, engine.Fold(id))
 	if err == nil && len(list.Contracts) == 0 {
-		return ContractList{}, notFound("no contract %q is published", clip(id))
+		return ContractList{}, notFound("no contract %q is published; contracts list, or GET /v1/contracts, names those that are", clip(id))
 	}
 	return list, err
 }

@@ -107,7 +107,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{"no hash", "GET", "/v1/public/verdicts/abc", "", 422, "invalid", "a parameter of the request is wrong", `{"parameter":"hash","detail":"is not a hash of 64 hex digits"}`},
 		{"no such verdict", "GET", "/v1/public/verdicts/" + strings.Repeat("0", 64), "", 404, "not_found", "no verdict with this hash was stored", ""},
 		{"no such definition", "GET", "/v1/public/definitions/nobody", "", 404, "not_found", `no contract \"nobody\" is published`, ""},
-		{"no such contract", "GET", "/v1/contracts/nobody", "", 404, "not_found", `no contract \"nobody\" is published`, ""},
+		{"no such contract", "GET", "/v1/contracts/nobody", "", 404, "not_found", `no contract \"nobody\" is published; contracts list, or GET /v1/contracts, names those that are`, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ func TestSettledActionThatIsHeld(t *testing.T) {
 	const want = `{"type":"about:blank","title":"Conflict","status":409,"code":"conflict",` +
 		`"detail":"action \"act_1\" settled as FAIL in run_2, and its contract refund_workflow version 2 has updates: until_settled, ` +
 		`so that what the verdict depends on stays as it was recorded; record a new action that compensates it, ` +
-		`or, for actions to come, publish the contract without updates: until_settled",` +
+		`or, for actions to come, publish a version of the contract without this key",` +
 		`"request_id":"test","errors":[{"pointer":"/subject_id","detail":"differs from what is recorded"},{"pointer":"/params","detail":"differs from what is recorded"}]}`
 	harmless := strings.Replace(refundAction, "order_10231", "order_666", 1)
 	dry := strings.Replace(harmless, `{"action_id"`, `{"dry_run": true, "action_id"`, 1)

@@ -113,7 +113,7 @@ func TestNearMissesEndWithTheVerdict(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	f.must(t, http.StatusOK, ledger.RoleEvidence, "POST", "/v1/facts", facts(strings.Replace(refunded, `"raw_ref": "re_1"`, `"raw_ref": "re_2"`, 1)))
-	if got, want := hints(), "re_2 came since this verification"; got != want {
+	if got, want := hints(), "re_2 came since this verification; verify the action again"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	f.must(t, http.StatusOK, ledger.RoleAnalyst, "POST", "/v1/actions/verify", `{"action_id": "act_1"}`)

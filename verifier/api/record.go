@@ -97,7 +97,7 @@ func heldProblem(ctx context.Context, tx ledger.Tx, tenant string, recorded ledg
 	a := recorded.Action
 	p := problem(http.StatusConflict, CodeConflict, "action %q settled as %s in %s, and its contract %s version %d has updates: until_settled, "+
 		"so that what the verdict depends on stays as it was recorded; record a new action that compensates it, "+
-		"or, for actions to come, publish the contract without updates: until_settled",
+		"or, for actions to come, publish a version of the contract without this key",
 		clip(a.ActionID), run.Policy.Raw.Label(), run.ID, a.ContractID, a.ContractVersion)
 	for _, field := range recorded.Conflicting {
 		p.Errors = append(p.Errors, at("/"+field, "differs from what is recorded"))

@@ -27,7 +27,7 @@ func TestNearMissStandsBesideTheCheck(t *testing.T) {
 	wantNotIn(t, "an earlier verification", b.page(actionOf("a")+"?run=2"), "Near miss:")
 
 	f.ingest(acme, ledger.FactBatch{Facts: []engine.Fact{fact("stripe", "refund_created", "order_1", start+7, `{"amount": 180}`)}})
-	wantIn(t, "since", b.page(actionOf("a")), "came since this verification")
+	wantIn(t, "since", b.page(actionOf("a")), "came since this verification; verify the action again")
 	f.verify(start+5001, "a")
 	wantNotIn(t, "passed", b.page(actionOf("a")), "Near miss:", "It is no evidence")
 }

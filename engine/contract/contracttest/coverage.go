@@ -36,10 +36,10 @@ func (c *Coverage) Gaps() []string {
 	for i, check := range c.contract.Checks {
 		what := fmt.Sprintf("%s: %s", check.Section, check.Call.Describe())
 		if c.passed[i] == 0 {
-			gaps = append(gaps, what+" never passed")
+			gaps = append(gaps, "no test where this check passes: "+what)
 		}
 		if c.failed[i] == 0 {
-			gaps = append(gaps, what+" never failed")
+			gaps = append(gaps, "no test where this check fails: "+what)
 		}
 	}
 	return gaps

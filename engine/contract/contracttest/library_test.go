@@ -3,6 +3,7 @@ package contracttest_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/countersign-otel/countersign/engine/contract"
@@ -52,6 +53,22 @@ func runFile(t *testing.T, name string) {
 	}
 	for _, gap := range coverage.Gaps() {
 		t.Errorf("%s: %s", name, gap)
+	}
+}
+
+func TestGapsSayWhichTestIsMissing(t *testing.T) {
+	t.Parallel()
+	path := "../../../contracts/refund_workflow.yaml"
+	c, diagnostics := contract.Parse(path, readFile(t, path))
+	fatal(t, diagnostics)
+	gaps := contracttest.NewCoverage(c).Gaps()
+	for _, want := range []string{
+		"no test where this check passes: limits: amount at most 250",
+		"no test where this check fails: limits: amount at most 250",
+	} {
+		if !slices.Contains(gaps, want) {
+			t.Errorf("no %q among %q", want, gaps)
+		}
 	}
 }
 
