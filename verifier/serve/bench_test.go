@@ -25,6 +25,7 @@ import (
 	"github.com/countersign-otel/countersign/internal/pgserver"
 	"github.com/countersign-otel/countersign/ledger"
 	"github.com/countersign-otel/countersign/ledger/open"
+	"github.com/countersign-otel/countersign/verifier/heap"
 	"github.com/countersign-otel/countersign/verifier/keys"
 )
 
@@ -32,6 +33,7 @@ import (
 const sidecarEnv = "COUNTERSIGN_BENCH_STORE"
 
 func runSidecar(store string) {
+	defer heap.Relax()() // as the program does
 	c := Default()
 	c.Store, c.Listen, c.AddressFile, c.Migrate = store, "127.0.0.1:0", os.Getenv("COUNTERSIGN_BENCH_ADDRESS"), false
 	c.Limits.KeyRate = 0 // one key opens them all
