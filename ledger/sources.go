@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/countersign-otel/countersign/engine"
 )
@@ -52,6 +54,9 @@ func SetSource(ctx context.Context, tx Tx, tenant string, setting SourceSetting,
 	if set.Before, err = sourceOf(ctx, tx, tenant, setting.Source); err != nil {
 		return set, err
 	}
+	if err := setting.takesBack(set.Before); err != nil {
+		return set, err
+	}
 	if err := setting.store(ctx, tx, tenant, now); err != nil {
 		return set, err
 	}
@@ -86,6 +91,29 @@ func (s SourceSetting) check() error {
 		return fmt.Errorf("%w: %w", ErrSetting, err)
 	}
 	return nil
+}
+
+// takesBack fails where a setting only takes back what was never said: of a
+// misspelt name the word would stand on, and the misspelt one be listed for ever.
+func (s SourceSetting) takesBack(before SourceState) error {
+	known := slices.ContainsFunc(before.Connections, func(c engine.Connection) bool { return c.Name == s.Connection })
+	trust := s.Trust != nil && *s.Trust != engine.UnknownTrust
+	skew := s.ClockSkew != nil && *s.ClockSkew != 0
+	silenced := s.Health != nil && *s.Health == engine.NoHealth
+	switch {
+	case silenced && !known:
+		return fmt.Errorf("%w: %s has no connection %s, so that no health of it can be taken back; countersign sources list shows its connections", ErrSetting, s.Source, inWords(s.Connection))
+	case s.Health == nil && !trust && !skew && len(before.Connections) == 0:
+		return fmt.Errorf("%w: nothing is known of %s, so that nothing can be taken back; countersign sources list shows the sources", ErrSetting, s.Source)
+	}
+	return nil
+}
+
+func inWords(connection string) string {
+	if connection == engine.FactsAPI {
+		return "of pushed facts"
+	}
+	return strconv.Quote(connection)
 }
 
 func (s SourceSetting) store(ctx context.Context, tx Tx, tenant string, now engine.Instant) error {

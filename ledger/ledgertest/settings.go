@@ -120,7 +120,7 @@ func exerciseSettings(t *testing.T, open opener) {
 		b := setup(t, open)
 		b.setConnection(noon, ledger.ConnectionSetting{Source: "crm", Name: "poll", Override: &shared, ClockSkew: &skew})
 		before, most, less := -engine.Second, ledger.MostClockSkew+1, skew-1
-		healthy := engine.Healthy
+		healthy, silent := engine.Healthy, engine.NoHealth
 		for _, refused := range []struct {
 			setting ledger.SourceSetting
 			want    string
@@ -130,6 +130,9 @@ func exerciseSettings(t *testing.T, open opener) {
 			{ledger.SourceSetting{Source: "crm", ClockSkew: &before}, "cannot set the source: a clock skew is from 0s to 1h, and -1s is not; what is off by more is in another time zone: have the source send its times with their offset"},
 			{ledger.SourceSetting{Source: "crm", ClockSkew: &most}, "cannot set the source: a clock skew is from 0s to 1h, and 3601s is not; what is off by more is in another time zone: have the source send its times with their offset"},
 			{ledger.SourceSetting{Source: "crm", Connection: "a\nb", Health: &healthy}, `cannot set the source: invalid id: connection has the control character U+000A`},
+			{ledger.SourceSetting{Source: "crm", Connection: "pol", Health: &silent}, `cannot set the source: crm has no connection "pol", so that no health of it can be taken back; countersign sources list shows its connections`},
+			{ledger.SourceSetting{Source: "crm", Health: &silent}, `cannot set the source: crm has no connection of pushed facts, so that no health of it can be taken back; countersign sources list shows its connections`},
+			{ledger.SourceSetting{Source: "cmr", Trust: &none, ClockSkew: &exact}, `cannot set the source: nothing is known of cmr, so that nothing can be taken back; countersign sources list shows the sources`},
 			{ledger.SourceSetting{Source: "crm", Trust: &independent}, `cannot set the source: the connection "poll" overrides its trust as shared, and the lower of two holds; have the program that set it take it back`},
 			{ledger.SourceSetting{Source: "crm", ClockSkew: &less}, `cannot set the source: the connection "poll" has a clock skew of 30s, and the larger of two holds; have the program that set it take it back`},
 		} {
