@@ -252,6 +252,10 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 				func() error { _, err := tx.ReadChain(t.Context(), tenant, 0, 10); return err },
 				func() error { _, err := tx.ChainRuns(t.Context(), tenant, 0, 10); return err },
 				func() error { _, err := tx.FactsByRef(t.Context(), tenant, []string{"re_seed"}); return err },
+				func() error {
+					_, err := tx.NearFacts(t.Context(), tenant, ledger.NearFilter{Subject: "order_1", Types: []string{"refund_created"}, Limit: 1})
+					return err
+				},
 				func() error { _, err := tx.Dropped(t.Context(), tenant); return err },
 				func() error { _, err := tx.ReadEvents(t.Context(), tenant, ledger.Position{}, 10); return err },
 				func() error { _, err := tx.EventHead(t.Context(), tenant); return err },
