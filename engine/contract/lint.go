@@ -280,7 +280,7 @@ func (l *linter) coverage() {
 		for _, source := range check.Call.Sources() {
 			if check.Section == ExpectedEffects && !named[source] && !reported[source] {
 				reported[source] = true
-				l.report(i, "unverifiable_if names no missing %s: when it never reported, the verdict is FAIL, not UNKNOWN", source)
+				l.report(i, "unverifiable_if does not name %s as a missing source: when it never reported, the verdict is FAIL, not UNKNOWN", source)
 			}
 			read[source] = true
 		}

@@ -48,11 +48,11 @@ func TestLint(t *testing.T) {
 func TestLintLibrary(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"refund_workflow.yaml": `refund_workflow.yaml:44:7: unverifiable_if names no missing crm: when it never reported, the verdict is FAIL, not UNKNOWN
-refund_workflow.yaml:48:7: unverifiable_if names no missing messaging: when it never reported, the verdict is FAIL, not UNKNOWN
+		"refund_workflow.yaml": `refund_workflow.yaml:44:7: unverifiable_if does not name crm as a missing source: when it never reported, the verdict is FAIL, not UNKNOWN
+refund_workflow.yaml:48:7: unverifiable_if does not name messaging as a missing source: when it never reported, the verdict is FAIL, not UNKNOWN
 `,
 		"payout.yaml": "",
-		"close_ticket.yaml": `close_ticket.yaml:36:7: unverifiable_if names no missing otel: when it never reported, the verdict is FAIL, not UNKNOWN
+		"close_ticket.yaml": `close_ticket.yaml:36:7: unverifiable_if does not name otel as a missing source: when it never reported, the verdict is FAIL, not UNKNOWN
 `,
 	}
 	for name, diagnostics := range want {
