@@ -19,9 +19,6 @@ type plainReader struct {
 	listed []Value
 }
 
-// mostListed is for how many items the room of a reader is kept.
-const mostListed = 4096
-
 var plainReaders = sync.Pool{New: func() any { return new(plainReader) }}
 
 func plainObject(text string) (Value, bool) {
@@ -36,13 +33,13 @@ func plainObject(text string) (Value, bool) {
 }
 
 // release keeps the room for members and items, and nothing of what stood there.
+// Both are bounded by MaxObjectBytes. An array of tens of thousands of items whose
+// room grew anew each time took five times the memory of its values, and most of
+// the time that it took to read.
 func (p *plainReader) release() {
 	room, listed := p.open[:cap(p.open)], p.listed
 	clear(room)
 	clear(listed)
-	if cap(listed) > mostListed {
-		listed = nil
-	}
 	*p = plainReader{open: room[:0], listed: listed[:0]}
 	plainReaders.Put(p)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +155,28 @@ func TestDenseObjectsTakeLittleMoreThanTheirText(t *testing.T) {
 		}
 		runtime.KeepAlive(dense)
 	}
+}
+
+// TestDenseObjectsAreReadWithLittleGarbage: that of their values, 72 bytes each,
+// and not that of room for them which grows anew with every object.
+func TestDenseObjectsAreReadWithLittleGarbage(t *testing.T) {
+	text := `{"a":[` + strings.Repeat("0,", 32_000) + `0]}`
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection takes the room
+	mustObject(t, text)
+	before, reads := allocated(), 20
+	for range reads {
+		mustObject(t, text)
+	}
+	if took := (allocated() - before) / uint64(reads*len(text)); took > 150 {
+		t.Errorf("reading an object of %d bytes takes %d times as much", len(text), took)
+	}
+}
+
+// allocated is what was ever taken.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 // heap is what is in use.
