@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,11 +115,22 @@ func TestLogVerify(t *testing.T) {
 	}
 }
 
+// sharedTamperings are those of what PostgreSQL stores once for two documents.
+var sharedTamperings = []tampering{
+	{"less of the document before", []string{`UPDATE verdicts SET shared = shared - 1 WHERE seq = 2`}, 2, "the document or the hash was changed"},
+	{"nothing of the document before", []string{`UPDATE verdicts SET shared = NULL WHERE seq = 2`}, 2, "the document or the hash was changed"},
+	{"the document that another one begins as", []string{`UPDATE verdicts SET document = 'X' || substr(document, 2) WHERE seq = 1`}, 1, "the document or the hash was changed"},
+	{"a beginning that an outcome verdict does not have", []string{
+		`UPDATE verdicts v SET document = left(o.document, v.shared) || v.document, shared = NULL FROM verdicts o WHERE v.seq = 2 AND o.seq = 1`,
+		`UPDATE verdicts v SET shared = 11, document = substr(v.document, 12) WHERE v.seq = 3`,
+	}, 3, "the document or the hash was changed"},
+}
+
 // TestLogVerifyOnPostgreSQL: the same on PostgreSQL, as a superuser, whom no grant stops.
 func TestLogVerifyOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
-	for _, tamper := range tamperings {
+	for _, tamper := range slices.Concat(tamperings, sharedTamperings) {
 		t.Run(tamper.name, func(t *testing.T) {
 			url := server.DatabaseFrom(t, "four_verdicts", func(_ context.Context, url string) error {
 				if code, _, stderr := command(t, "migrate", "--store", url); code != exitDone {

@@ -12,7 +12,7 @@ CREATE VIEW verdict_documents AS
 SELECT v.tenant_id, v.seq, v.claim_id, v.lens, v.raw_verdict, v.reasons, v.verdict_hash, v.chain_hash,
   coalesce(left(o.document, v.shared), '') || v.document AS document
 FROM verdicts v
-LEFT JOIN verdicts o ON o.tenant_id = v.tenant_id AND o.seq = CASE WHEN v.shared IS NOT NULL THEN v.seq - 1 END;
+LEFT JOIN verdicts o ON o.tenant_id = v.tenant_id AND o.seq = CASE WHEN v.lens = 'policy' AND v.shared IS NOT NULL THEN v.seq - 1 END;
 
 -- +goose StatementBegin
 DO $$
