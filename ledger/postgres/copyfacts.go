@@ -6,11 +6,9 @@ import (
 	"github.com/countersign-otel/countersign/engine"
 )
 
-// copyFactsSQL names the columns in the order in which write writes them.
+// The columns stand in the order in which copyFacts writes them.
 const copyFactsSQL = `COPY facts (tenant_id, raw_ref, source, fact_type, subject_id, subject_kind,
   occurred_at, attributes, content_hash, connection, ingested_at) FROM STDIN BINARY`
-
-const factColumns = 11
 
 // copyFacts stores facts that were not there a moment ago. Where another writer
 // was faster, the transaction runs again and meets them as known. Hashes that
@@ -19,7 +17,7 @@ func (t *tx) copyFacts(ctx context.Context, tenant string, facts []newFact, conn
 	if len(facts) == 0 {
 		return nil
 	}
-	return overtaken("CopyFacts", t.copyRows(ctx, copyFactsSQL, factColumns, len(facts), func(w *rowWriter, i int) {
+	return overtaken("CopyFacts", t.copyRows(ctx, copyFactsSQL, len(facts), func(w *rowWriter, i int) {
 		f := &facts[i]
 		if f.hash == ([32]byte{}) {
 			f.hash = f.ContentHash()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"strings"
 )
 
 // The format's beginning: its signature, no flags, no extension. A row of no columns ends it.
@@ -15,13 +16,14 @@ const (
 // textOID is the type of the elements of a text[].
 const textOID = 25
 
-// copyRows stores n rows by a statement COPY ... FROM STDIN BINARY; write writes
-// the columns of row i in the order of the statement.
+// copyRows stores n rows by a statement COPY table (column, ...) FROM STDIN BINARY;
+// write writes the columns of row i in the order of the statement.
 //
 // It writes COPY's binary format itself: the columns are known, so that the
 // server need not be asked for them, and no value becomes an interface first.
-func (t *tx) copyRows(ctx context.Context, statement string, columns uint16, n int, write func(w *rowWriter, i int)) error {
-	rows := &rowReader{columns: columns, n: n, write: write, ready: rowWriter{append([]byte(nil), copyHeader...)}}
+func (t *tx) copyRows(ctx context.Context, statement string, n int, write func(w *rowWriter, i int)) error {
+	columns := strings.Count(statement, ",") + 1
+	rows := &rowReader{columns: uint16(columns), n: n, write: write, ready: rowWriter{append([]byte(nil), copyHeader...)}} //nolint:gosec // a few columns
 	_, err := t.db.Conn().PgConn().CopyFrom(ctx, rows, statement)
 	return err
 }

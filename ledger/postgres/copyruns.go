@@ -12,14 +12,8 @@ import (
 // The columns stand in the order in which they are written.
 const (
 	copyVerdictsSQL = `COPY verdicts (tenant_id, seq, claim_id, lens, raw_verdict, reasons, verdict_hash, chain_hash, shared, document) FROM STDIN BINARY`
-	verdictColumnsN = 10
-
-	copyRunsSQL = `COPY runs (tenant_id, seq, run_id, claim_id, contract_id, contract_version, computed_at, triggered_by, status,
+	copyRunsSQL     = `COPY runs (tenant_id, seq, run_id, claim_id, contract_id, contract_version, computed_at, triggered_by, status,
   headline, outcome_seq, report, next_check_at, events, previous_seq, changed, evidence_hashes, report_hash, run_hash) FROM STDIN BINARY`
-	runColumnsN = 19
-
-	copyEventsSQL = `COPY outbox (tenant_id, kind, claim_id, run_seq, created_at) FROM STDIN BINARY`
-	eventColumnsN = 5
 )
 
 // copyVerdicts stores the two verdicts of each run. Their documents differ in
@@ -27,7 +21,7 @@ const (
 // end is stored, with how much of the first one comes before it.
 func (t *tx) copyVerdicts(ctx context.Context, tenant string, runs []ledger.Run) error {
 	shares := t.countsCharacters()
-	return fail("CopyVerdicts", t.copyRows(ctx, copyVerdictsSQL, verdictColumnsN, 2*len(runs), func(w *rowWriter, i int) {
+	return fail("CopyVerdicts", t.copyRows(ctx, copyVerdictsSQL, 2*len(runs), func(w *rowWriter, i int) {
 		run := &runs[i/2]
 		lens, v := engine.Outcome, &run.Outcome
 		if i%2 == 1 {
@@ -70,7 +64,7 @@ func sharedStart(a, b string) int {
 }
 
 func (t *tx) copyRuns(ctx context.Context, tenant string, runs []ledger.Run, hashes []ledger.RunHashes) error {
-	return fail("CopyRuns", t.copyRows(ctx, copyRunsSQL, runColumnsN, len(runs), func(w *rowWriter, i int) {
+	return fail("CopyRuns", t.copyRows(ctx, copyRunsSQL, len(runs), func(w *rowWriter, i int) {
 		r := &runs[i]
 		w.text(tenant)
 		w.bigint(r.Seq)
@@ -91,31 +85,6 @@ func (t *tx) copyRuns(ctx context.Context, tenant string, runs []ledger.Run, has
 		w.hashes(r.Evidence)
 		w.bytea(hashes[i].Report[:])
 		w.bytea(hashes[i].Run[:])
-	}))
-}
-
-// copyEvents puts what the runs tell into the outbox, in the order of the runs.
-func (t *tx) copyEvents(ctx context.Context, tenant string, runs []ledger.Run) error {
-	type event struct {
-		kind string
-		run  *ledger.Run
-	}
-	var events []event
-	for i := range runs {
-		for _, kind := range runs[i].Events {
-			events = append(events, event{kind, &runs[i]})
-		}
-	}
-	if len(events) == 0 {
-		return nil
-	}
-	t.wake = true
-	return fail("CopyEvents", t.copyRows(ctx, copyEventsSQL, eventColumnsN, len(events), func(w *rowWriter, i int) {
-		w.text(tenant)
-		w.text(events[i].kind)
-		w.text(events[i].run.ClaimID)
-		w.bigint(events[i].run.Seq)
-		w.bigint(int64(events[i].run.ComputedAt))
 	}))
 }
 

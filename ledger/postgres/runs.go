@@ -20,6 +20,7 @@ var (
 	lockChainHead    = named("LockChainHead")
 	setChainHead     = named("SetChainHead")
 	setLatest        = named("SetLatest")
+	addEvents        = named("AddEvents")
 	scheduleDue      = named("ScheduleDue")
 	finishDue        = named("FinishDue")
 	scheduleUnleased = named("ScheduleUnleased")
@@ -52,12 +53,10 @@ func (t *tx) StoreRuns(ctx context.Context, tenant string, runs []ledger.Run) ([
 	if err := t.copyRuns(ctx, tenant, sealed, hashes); err != nil {
 		return nil, err
 	}
-	if err := t.copyEvents(ctx, tenant, sealed); err != nil {
-		return nil, err
-	}
 	batch := &pgx.Batch{}
 	batch.Queue(setChainHead.Text, tenant, head.Seq, head.Hash[:], head.RunHash[:])
 	queueLatest(batch, tenant, latestOf(sealed))
+	t.queueEvents(batch, tenant, sealed)
 	ends.queueWoken(batch, tenant)
 	if t.wake {
 		batch.Queue(notify.Text)
@@ -171,6 +170,21 @@ func queueLatest(batch *pgx.Batch, tenant string, runs []latest) {
 		statuses, outcomes, policies = append(statuses, run.Status), append(outcomes, string(run.Outcome.Raw)), append(policies, string(run.Policy.Raw))
 	}
 	batch.Queue(setLatest.Text, tenant, ids, seqs, statuses, outcomes, policies, settled)
+}
+
+func (t *tx) queueEvents(batch *pgx.Batch, tenant string, runs []ledger.Run) {
+	var kinds, ids []string
+	var seqs, times []int64
+	for i := range runs {
+		for _, kind := range runs[i].Events {
+			kinds, ids = append(kinds, kind), append(ids, runs[i].ClaimID)
+			seqs, times = append(seqs, runs[i].Seq), append(times, int64(runs[i].ComputedAt))
+		}
+	}
+	if len(kinds) > 0 {
+		t.wake = true
+		batch.Queue(addEvents.Text, tenant, kinds, ids, seqs, times)
+	}
 }
 
 // leaseEnds are what becomes of the due rows of runs.

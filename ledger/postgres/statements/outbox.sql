@@ -1,3 +1,9 @@
+-- name: AddEvents
+INSERT INTO outbox (tenant_id, kind, claim_id, run_seq, created_at)
+SELECT $1, n.kind, n.claim_id, n.run_seq, n.created_at
+FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS n(kind, claim_id, run_seq, created_at, place)
+ORDER BY n.place;
+
 -- Across tenants: candidates, leased afterwards tenant by tenant.
 -- name: WaitingEvents
 SELECT o.tenant_id, o.id
