@@ -43,6 +43,12 @@ type SourceSet struct {
 	Woken int
 }
 
+// ReachesVerdicts says whether anything changed that a verdict may depend on.
+func (s SourceSet) ReachesVerdicts() bool {
+	before, after := s.Before.Source, s.After.Source
+	return before.Trust != after.Trust || before.ClockSkew != after.ClockSkew || before.Present != after.Present
+}
+
 // SetSource takes an operator's word on a source, and makes due at now every
 // action with a due row whose contract reads the source, where that can change
 // its verdict. Verdicts that are settled stay. Trust and clock skew are of the
@@ -66,8 +72,7 @@ func SetSource(ctx context.Context, tx Tx, tenant string, setting SourceSetting,
 	if err := setting.holds(set.After); err != nil {
 		return set, err
 	}
-	before, after := set.Before.Source, set.After.Source
-	if before.Trust != after.Trust || before.ClockSkew != after.ClockSkew || before.Present != after.Present {
+	if set.ReachesVerdicts() {
 		set.Woken, err = wakeReaders(ctx, tx, tenant, setting.Source, now)
 	}
 	return set, err

@@ -260,6 +260,8 @@ func printSourceSet(t *terminal, set ledger.SourceSet, at engine.Instant) error 
 	if set.Woken > 0 {
 		t.printf("%s judged again now\n", plural(set.Woken, "unsettled action"))
 	}
-	t.printf("settled verdicts stay; countersign actions verify REF judges one again\n")
+	if set.ReachesVerdicts() {
+		t.printf("settled verdicts stay; countersign actions verify REF judges one again\n")
+	}
 	return nil
 }

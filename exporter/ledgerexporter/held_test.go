@@ -1,18 +1,14 @@
 package ledgerexporter
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/countersign-otel/countersign/engine"
 	"github.com/countersign-otel/countersign/engine/contract"
@@ -25,16 +21,7 @@ import (
 // nothing beside it falls, and it is counted and told once a batch.
 func TestSettledActionsThatAreHeld(t *testing.T) {
 	t.Parallel()
-	telemetry := componenttest.NewTelemetry()
-	t.Cleanup(func() {
-		if err := telemetry.Shutdown(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	core, logged := observer.New(zap.WarnLevel)
-	settings := telemetry.NewTelemetrySettings()
-	settings.Logger = zap.New(core)
-	b := setupWith(t, settings, nil)
+	b, telemetry, logged := setupObserved(t)
 	publishUntilSettled(t, b.store)
 
 	b.write(t, spans(withAction(refund(1)), withAction(refund(2)), withAction(refund(3))))

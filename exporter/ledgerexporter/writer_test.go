@@ -70,6 +70,21 @@ func setup(t *testing.T, change func(*Config)) bundle {
 	return setupWith(t, componenttest.NewNopTelemetrySettings(), change)
 }
 
+// setupObserved also returns what the exporter measures, and what it warns of.
+func setupObserved(t *testing.T) (bundle, *componenttest.Telemetry, *observer.ObservedLogs) {
+	t.Helper()
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() {
+		if err := telemetry.Shutdown(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	core, logged := observer.New(zap.WarnLevel)
+	settings := telemetry.NewTelemetrySettings()
+	settings.Logger = zap.New(core)
+	return setupWith(t, settings, nil), telemetry, logged
+}
+
 func setupWith(t *testing.T, settings component.TelemetrySettings, change func(*Config)) bundle {
 	t.Helper()
 	b := bundle{url: "sqlite:" + filepath.Join(t.TempDir(), "ledger.db")}
@@ -475,16 +490,7 @@ func TestD37_Tenant(t *testing.T) {
 // TestBadItemsTakeNoOthersWithThem also pins what metrics and the log say of them.
 func TestBadItemsTakeNoOthersWithThem(t *testing.T) {
 	t.Parallel()
-	telemetry := componenttest.NewTelemetry()
-	t.Cleanup(func() {
-		if err := telemetry.Shutdown(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	core, logged := observer.New(zap.WarnLevel)
-	settings := telemetry.NewTelemetrySettings()
-	settings.Logger = zap.New(core)
-	b := setupWith(t, settings, nil)
+	b, telemetry, logged := setupObserved(t)
 
 	unknown, version, selfish, foreign := refund(2), refund(3), refund(4), refund(5)
 	unknown.Action.ContractID = "no_such_contract"
